@@ -150,10 +150,11 @@ def limit_not_checked(name: str, reached: LimitReachedError) -> NotChecked:
 
 @record(kw_only=False)
 class Maker:
-    """Makes evidence of one code and severity, as ``FIND.error`` of a check does."""
+    """Makes evidence of one code and severity, as ``FIND.error`` of a check does; of one source, if it has one."""
 
     code: str
     severity: Severity
+    source: Source | None = None
 
     def __call__(
         self,
@@ -176,7 +177,7 @@ class Maker:
             observed=observed,
             expected=expected,
             message=message or f"{where}observed {observed}, expected {expected}",
-            source=source,
+            source=source or self.source,
             facts=facts or {},
         )
 

@@ -45,9 +45,10 @@ from aotidoctor.probes import blame
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import CODE as RUN
 from aotidoctor.probes.plain_run import custom_ops
-from aotidoctor.probes.probe import STATIC, History, Probe, Reuse, evidence, unasked
+from aotidoctor.probes.probe import STATIC, History, Reuse, RunFinder
 
 CODE, NAME = "AD-RUN-023", "backtrace"
+FIND = RunFinder(CODE, NAME, __doc__)
 INSTALL = "gdb is not installed; apt-get install gdb"
 # Sent from outside, to a process that did nothing wrong at that moment.
 SENT = ("SIGKILL", "SIGTERM")
@@ -62,17 +63,17 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     """Plan a run for a signal that neither evidence nor its message explains; reuse a plain run that was stopped."""
     failed = next((item for item in history.errors("AD-RUN-001") if item.kind in ("signalled", "timed-out")), None)
     if failed is None or failed.facts.get("stage") in EARLY or failed.facts.get("signal") in SENT:
-        return unasked(CODE, NAME, "the plain run did not crash in the package and did not hang")
+        return FIND.unchecked("the plain run did not crash in the package and did not hang")
     if failed.kind == "timed-out":
         return Reuse(probe="plain_run")
     explaining = [item for item in history.errors(*EXPLAINING) if item.kind not in SAME]
     if explaining:
-        return unasked(CODE, NAME, f"{explaining[0].code} explains the signal")
+        return FIND.unchecked(f"{explaining[0].code} explains the signal")
     checks = [item for item in history.findings if item.facts.get("check_line") is not None]
     if checks and failed.facts.get("signal") == "SIGABRT":
-        return unasked(CODE, NAME, "the check that ended the run is known by its message")
+        return FIND.unchecked("the check that ended the run is known by its message")
     if case.host.tools.get("gdb", "") is None:
-        return unasked(CODE, NAME, INSTALL, moot=False)
+        return FIND.unchecked(INSTALL, moot=False)
     return replace(run_request(case, NAME, "under a debugger"), debugger=True)
 
 
@@ -89,15 +90,11 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             known = hang.where is not None and found.frame is not None
             place = _place(facts) if known else "no identifiable place"
             return [
-                evidence(
-                    CODE,
+                FIND.at(Severity.ERROR if known else Severity.INFO, outcome, "stderr")(
                     "hang",
-                    Severity.ERROR if known else Severity.INFO,
-                    outcome,
-                    subject=_subject(facts) if known else None,
+                    _subject(facts) if known else None,
                     observed=f"stands in {place}" + (f", {hang.state}" if hang.state else ""),
                     expected="a return",
-                    stream="stderr",
                     facts=facts,
                 )
             ]
@@ -111,7 +108,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
                 kind, observed = "unavailable", outcome.debugger_problem
             elif isinstance(outcome.ending, Signalled):
                 kind, observed = "unavailable", "gdb printed no stack"
-            return [evidence(CODE, kind, Severity.INFO, outcome, observed=observed, expected="a native stack")]
+            return [FIND.info(outcome)(kind, None, observed=observed, expected="a native stack")]
 
 
 def _crash(case: Case, outcome: Outcome, stop: StopReason) -> Evidence:
@@ -125,16 +122,8 @@ def _crash(case: Case, outcome: Outcome, stop: StopReason) -> Evidence:
         "instruction": stop.instruction,
     }
     at = f" at {facts['fault_address']} ({stop.target})" if stop.target else ""
-    return evidence(
-        CODE,
-        "crash",
-        Severity.ERROR,
-        outcome,
-        subject=_subject(facts),
-        observed=f"{stop.signal} in {_place(facts)}{at}",
-        expected="no failure",
-        stream="stderr",
-        facts=facts,
+    return FIND.error(outcome, "stderr")(
+        "crash", _subject(facts), observed=f"{stop.signal} in {_place(facts)}{at}", expected="no failure", facts=facts
     )
 
 
@@ -200,15 +189,9 @@ def _place(facts: dict[str, FactValue]) -> str:
 def left_out(outcome: Outcome) -> list[NotChecked]:
     """Why the debugger could not do its work."""
     problem = outcome.debugger_problem
-    return [NotChecked(code=CODE, name=NAME, reason=problem)] if problem is not None else []
+    return [FIND.unchecked(problem, moot=False)] if problem is not None else []
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="which native function crashed or hung?",
-    asked_when="for an unexplained signal, and for a run that had to be stopped (no further run)",
-    plan=plan,
-    read=read,
-    left_out=left_out,
+PROBE = FIND.probe(
+    plan, read, "for an unexplained signal, and for a run that had to be stopped (no further run)", left_out=left_out
 )

@@ -30,10 +30,11 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.localization import Chain
 from aotidoctor.model.run import Outcome
-from aotidoctor.probes.probe import History, Probe, Reuse, evidence, unasked
+from aotidoctor.probes.probe import History, Reuse, RunFinder
 from aotidoctor.probes.symptoms import recognise
 
 CODE, NAME = "AD-RUN-022", "blame"
+FIND = RunFinder(CODE, NAME, __doc__)
 _EXPECTED = {
     "index": "an index inside the bound",
     "offsets": "offsets that start at 0, do not decrease, and stay within the indices",
@@ -48,9 +49,9 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
     raised = any(item.kind == "raised" for item in history.errors("AD-RUN-001"))
     checks_no_index = contract is not None and bool(contract.kernels) and not contract.bound_checks
     if _failure(history) is None and (raised or not checks_no_index):
-        return unasked(CODE, NAME, "the plain run did not end in a bounds check, an integer division or an assertion")
+        return FIND.unchecked("the plain run did not end in a bounds check, an integer division or an assertion")
     if contract is None or not contract.kernels:
-        return unasked(CODE, NAME, "the package contains no sources to trace", moot=False)
+        return FIND.unchecked("the package contains no sources to trace", moot=False)
     return Reuse(probe="plain_run")
 
 
@@ -134,12 +135,9 @@ def finding(failure: Failure, chain: Chain, outcome: Outcome) -> Evidence:
         "check_member": chain.member,
         "check_line": chain.line,
     }
-    return evidence(
-        CODE,
+    return FIND.info(outcome)(
         failure.kind,
-        Severity.INFO,
-        outcome,
-        subject=paths[0] if len(paths) == 1 else chain.sizes[0] if chain.sizes else chain.kernel,
+        paths[0] if len(paths) == 1 else chain.sizes[0] if chain.sizes else chain.kernel,
         observed=chain.text,
         expected=_EXPECTED.get(failure.kind, "no failure"),
         facts=facts,
@@ -166,14 +164,8 @@ def _chain_title(failure: Failure, chain: Chain) -> str | None:
     return f"{named} {wrong}{origin}"
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="which element of which input made the check fail?",
-    asked_when=(
-        "when the plain run ended in a bounds check, an integer division or an assertion, or its code checks no index "
-        "(no further run)"
-    ),
-    plan=plan,
-    read=read,
+_WHEN = (
+    "when the plain run ended in a bounds check, an integer division or an assertion, or its code checks no index "
+    "(no further run)"
 )
+PROBE = FIND.probe(plan, read, _WHEN)

@@ -27,10 +27,11 @@ from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import CallKind, Exited, Outcome, Request, Signalled, TimedOut
 from aotidoctor.model.torch_names import foreign
 from aotidoctor.probes.payload import device_of, run_request
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, RunFinder, succeeded
 from aotidoctor.probes.symptoms import recognise
 
 CODE, NAME = "AD-RUN-024", "call_trace"
+FIND = RunFinder(CODE, NAME, __doc__)
 _FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 _IN_CALL = ("run", "scan", "unload", "done")
 
@@ -39,17 +40,17 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan a run if the call failed and no comparison of the inputs explains it."""
     plain = history.plain
     if plain is None or case.inputs is None:
-        return unasked(CODE, NAME, "the package was not called")
+        return FIND.unchecked("the package was not called")
     if succeeded(plain) and not case.options.localize:
-        return unasked(CODE, NAME, "the call returned")
+        return FIND.unchecked("the call returned")
     if not succeeded(plain) and not plain.stage.startswith(_IN_CALL):
-        return unasked(CODE, NAME, f"it failed in {plain.stage}, before any compiled call")
+        return FIND.unchecked(f"it failed in {plain.stage}, before any compiled call")
     if device_of(case) == "cuda" and not succeeded(plain):
-        return unasked(CODE, NAME, "launches are asynchronous, so the last call is not evidence: see launch_trace")
+        return FIND.unchecked("launches are asynchronous, so the last call is not evidence: see launch_trace")
     if isinstance(plain.ending, Signalled) and plain.ending.name in _FROM_OUTSIDE:
-        return unasked(CODE, NAME, f"{plain.ending.name} comes from outside")
+        return FIND.unchecked(f"{plain.ending.name} comes from outside")
     if history.static_errors() and not case.options.localize:
-        return unasked(CODE, NAME, "a static finding already explains it; its treatment is tried instead")
+        return FIND.unchecked("a static finding already explains it; its treatment is tried instead")
     calls = 1 if plain.stage == "run1" else 2
     return run_request(case, NAME, "with every compiled call recorded", trace=True, observe=(), calls=calls)
 
@@ -83,13 +84,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         kind = "runtime"
     after = f" after {last.after}" if last.after is not None else ""
     return [
-        evidence(
-            CODE,
+        FIND.at(Severity.INFO if kind == "runtime" else Severity.ERROR, outcome)(
             kind,
-            # Damage shows in bookkeeping (an allocation, a freed tensor), but is not done there.
-            Severity.INFO if kind == "runtime" else Severity.ERROR,
-            outcome,
-            subject=last.name,
+            last.name,
             observed=f"{ended} in {last.name}{after}",
             expected="the call to return",
             message=f"call {last.run} of the model: {ended} in {last.name}{after}",
@@ -99,7 +96,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 
 def _note(kind: str, outcome: Outcome, observed: str) -> Evidence:
-    return evidence(CODE, kind, Severity.INFO, outcome, observed=observed, expected="the call it failed in")
+    return FIND.info(outcome)(kind, None, observed=observed, expected="the call it failed in")
 
 
 def _ending(outcome: Outcome) -> tuple[str, dict[str, FactValue]]:
@@ -118,11 +115,4 @@ def _ending(outcome: Outcome) -> tuple[str, dict[str, FactValue]]:
             return "the end", {"ending": "other"}
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="which compiled call was running?",
-    asked_when="when the call failed and no comparison of the inputs explains it",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when the call failed and no comparison of the inputs explains it")

@@ -27,9 +27,10 @@ from aotidoctor.model.run import Outcome, Request
 from aotidoctor.model.torch_names import DEVICE_TYPES, SCALAR_NAMES, scalar_type
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-003", "check_inputs"
+FIND = RunFinder(CODE, NAME, __doc__)
 VARIABLE = "AOTI_RUNTIME_CHECK_INPUTS"
 INPUT_COMPLAINTS = (
     "check-dtype",
@@ -47,11 +48,11 @@ _OF_DIMS = ("check-low", "check-high", "check-dim", "check-stride")
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan a run if a complaint would add something to the static comparison."""
     if "plain_run" not in history.outcomes or case.inputs is None:
-        return unasked(CODE, NAME, "there was no call to repeat")
+        return FIND.unchecked("there was no call to repeat")
     if checks_compiled_in(case) is False:
-        return unasked(CODE, NAME, f"the package has no input checks compiled in: {VARIABLE} would have no effect")
+        return FIND.unchecked(f"the package has no input checks compiled in: {VARIABLE} would have no effect")
     if history.hangs_in_operator():
-        return unasked(CODE, NAME, "it hangs in an operator, and the checks would only wait for it again")
+        return FIND.unchecked("it hangs in an operator, and the checks would only wait for it again")
     plain, contract, faults = history.outcomes["plain_run"], case.contract, history.errors("AD-IN")
     if contract is None or contract.source != "wrapper.cpp" or contract.custom_ops:
         adds = plain.stage not in ("load", "setup", "inputs", "import")
@@ -60,7 +61,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     else:
         adds = plain.stage.startswith("run") and not history.errors("AD-IN", "AD-HOST")
     if not adds:
-        return unasked(CODE, NAME, "the contract was compared statically and there is no custom operator to check")
+        return FIND.unchecked("the contract was compared statically and there is no custom operator to check")
     return replace(run_request(case, NAME, "the package's own input checks", calls=1), env={VARIABLE: "1"})
 
 
@@ -73,7 +74,7 @@ def checks_compiled_in(case: Case) -> bool | None:
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: silent, or the complaint with its facts."""
     if succeeded(outcome):
-        return [evidence(CODE, "silent", Severity.INFO, outcome, observed="no complaint", expected="no complaint")]
+        return [FIND.info(outcome)("silent", None, observed="no complaint", expected="no complaint")]
     ending = read_ending(CODE, case, outcome)
     symptom = str(ending.facts.get("symptom"))
     words = _in_words(symptom, ending.facts)
@@ -166,11 +167,6 @@ def _number(text: str) -> int:
     return int(text) if text.isdigit() else -1
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="what do the package's own input checks report?",
-    asked_when="when a fault stayed silent or is unexplained, when custom operators run, or without a static contract",
-    plan=plan,
-    read=read,
+PROBE = FIND.probe(
+    plan, read, "when a fault stayed silent or is unexplained, when custom operators run, or without a static contract"
 )

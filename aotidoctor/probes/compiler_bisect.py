@@ -24,13 +24,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.probe import History, Probe, evidence, unasked
+from aotidoctor.probes.probe import History, RunFinder
 from aotidoctor.probes.recompiled import CODE as RECOMPILED
 from aotidoctor.probes.recompiled import COMPARISON, compile_request, read_compile
 
 CODE, NAME = "AD-RUN-018", "compiler_bisect"
+FIND = RunFinder(CODE, NAME, __doc__)
 WORDS = {
     "lowerings": "lowering",
     "decomposition": "decomposition",
@@ -44,11 +45,11 @@ WORDS = {
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan a compile with part of the compiler disabled (the search chooses it) if there is time for many compiles."""
     if not history.has(RECOMPILED, "differs"):
-        return unasked(CODE, NAME, "the compiler of this host was not found to produce the wrong numbers")
+        return FIND.unchecked("the compiler of this host was not found to produce the wrong numbers")
     if not case.options.localize and case.options.budget is None:
         seconds = next((item.facts.get("bisect_seconds") for item in history.of(RECOMPILED)), None)
         estimate = f", in about {seconds:.0f} s" if isinstance(seconds, float) else ""
-        return unasked(CODE, NAME, f"this takes many compiles: `{_localize_command(case)}` runs them{estimate}")
+        return FIND.unchecked(f"this takes many compiles: `{_localize_command(case)}` runs them{estimate}")
     return compile_request(case, NAME, "part of the compiler disabled", provenance=False)
 
 
@@ -68,12 +69,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 def faulty_step_evidence(outcome: Outcome, facts: Mapping[str, FactValue]) -> Evidence:
     """The finding for the wrong step. ``outcome`` is the last run of the search."""
     word = WORDS.get(str(facts["subsystem"]), str(facts["subsystem"]))
-    return evidence(
-        CODE,
+    return FIND.error(outcome)(
         "found",
-        Severity.ERROR,
-        outcome,
-        subject=str(facts["name"]),
+        str(facts["name"]),
         observed=f"wrong with {word} {facts['number']} of {facts['steps']} on, right with it disabled",
         expected="right numbers with all of them on",
         facts={**facts, "word": word},
@@ -92,12 +90,9 @@ def wrong_kernel_evidence(case: Case, history: History, outcome: Outcome) -> lis
     if judged is None or custom or not all(item.facts.get("certain") for item in places):
         return []
     return [
-        evidence(
-            CODE,
+        FIND.error(outcome)(
             "kernel",
-            Severity.ERROR,
-            outcome,
-            subject=places[0].subject if places else judged.subject,
+            places[0].subject if places else judged.subject,
             observed=f"{judged.observed}; the same bits when compiled here",
             expected="the numbers of the exported program",
             facts={
@@ -125,12 +120,9 @@ def wrong_dtype_evidence(outcome: Outcome) -> list[Evidence]:
     # A cast of the result alone does not help: export drops a cast to the dtype that a tensor has already.
     given = "x != 0" if facts.get("dtype") == "bool" else "x.to(another_dtype)"
     return [
-        evidence(
-            CODE,
+        FIND.error(outcome)(
             "dtype",
-            Severity.ERROR,
-            outcome,
-            subject=operator,
+            operator,
             observed=f"its {facts['stage']} gives {facts['dtype']}, the operator {expected}",
             expected=expected,
             facts={
@@ -146,11 +138,9 @@ def wrong_dtype_evidence(outcome: Outcome) -> list[Evidence]:
 def not_found_evidence(outcome: Outcome, tried: Sequence[str], failed: Sequence[str], runs: int) -> Evidence:
     """The finding that disabling no stage removes the difference."""
     cannot = f"; cannot be disabled: {', '.join(failed)}" if failed else ""
-    return evidence(
-        CODE,
+    return FIND.info(outcome)(
         "not-found",
-        Severity.INFO,
-        outcome,
+        None,
         observed=f"wrong with each stage off ({', '.join(tried) or 'none could be tried'}){cannot}",
         expected="a compiler stage that removes the difference when it is disabled",
         facts={"tried": tuple(tried), "cannot": tuple(failed), "runs": runs},
@@ -159,22 +149,15 @@ def not_found_evidence(outcome: Outcome, tried: Sequence[str], failed: Sequence[
 
 def unfinished_evidence(outcome: Outcome, question: str, done: int, of: int, seconds: float) -> Evidence:
     """The finding of a search that ran out of time. Its answers are stored."""
-    return evidence(
-        CODE,
+    return FIND.info(outcome)(
         "unfinished",
-        Severity.INFO,
-        outcome,
+        None,
         observed=f"{done} of about {of} questions answered, next {question}: about {seconds:.0f} s more",
         expected="the step that produces the wrong numbers; the same command resumes from here",
         facts={"done": done, "of": of, "seconds": round(seconds, 1), "next": question},
     )
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="which lowering, decomposition or pass of the compiler is wrong?",
-    asked_when="when the compiler of this host produces the same wrong numbers and --budget or localize allows time",
-    plan=plan,
-    read=read,
+PROBE = FIND.probe(
+    plan, read, "when the compiler of this host produces the same wrong numbers and --budget or localize allows time"
 )

@@ -25,14 +25,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.cuda_probe import reason_to_skip, repeat_call
 from aotidoctor.probes.dead_context import first_fault
-from aotidoctor.probes.probe import History, Probe, evidence, unasked
+from aotidoctor.probes.probe import History, RunFinder
 from aotidoctor.probes.symptoms import recognise
 
 CODE, NAME = "AD-RUN-027", "core_dump"
+FIND = RunFinder(CODE, NAME, __doc__)
 TOOL = "cuda-gdb"
 INSTALL = "cuda-gdb is not installed; it is part of the CUDA toolkit: conda install -c nvidia cuda-gdb"
 # The driver's names for the parts to leave out; together its "lightweight" set.
@@ -66,13 +67,13 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan a run if a kernel faulted and the launch trace could not name one of the package."""
     reason = reason_to_skip(case, history)
     if reason is not None:
-        return unasked(CODE, NAME, reason)
+        return FIND.unchecked(reason)
     if history.has("AD-RUN-026", "kernel", "refused", "library", "hang"):
-        return unasked(CODE, NAME, "the launch trace has named the kernel")
+        return FIND.unchecked("the launch trace has named the kernel")
     if first_fault(history.outcomes["plain_run"]) is None:
-        return unasked(CODE, NAME, "no kernel faulted, so there is no dump to read")
+        return FIND.unchecked("no kernel faulted, so there is no dump to read")
     if not case.host.tools.get(TOOL):
-        return unasked(CODE, NAME, INSTALL, moot=False)
+        return FIND.unchecked(INSTALL, moot=False)
     request = repeat_call(case, history, NAME, "with a GPU core dump at the first fault", file_limit=MAX_BYTES)
     env = {
         "CUDA_ENABLE_COREDUMP_ON_EXCEPTION": "1",
@@ -88,7 +89,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     exception, frame = EXCEPTION.search(text), FRAME.search(text)
     if exception is None:
         why = outcome.debugger_problem or "cuda-gdb reported no exception in the dump"
-        return [evidence(CODE, "unavailable", Severity.INFO, outcome, observed=why, expected="the thread that faulted")]
+        return [FIND.info(outcome)("unavailable", None, observed=why, expected="the thread that faulted")]
     kernel, name = frame["kernel"] if frame else None, exception["exception"].strip()
     facts: dict[str, FactValue] = {"exception": name}
     for match in (FOCUS.search(text), PC.search(text)):
@@ -97,25 +98,14 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     facts["symptom"] = recognise(next((words for pattern, words in _RUNTIME if pattern.search(name)), name)).name
     where = f" in block ({facts['block']}) thread ({facts['thread']})" if "block" in facts else ""
     return [
-        evidence(
-            CODE,
+        FIND.error(outcome, "debugger")(
             "exception",
-            Severity.ERROR,
-            outcome,
-            subject=kernel,
+            kernel,
             observed=f"{facts['exception']}{where}",
             expected="no exception",
-            stream="debugger",
             facts={**facts, "kernel": kernel} if kernel else facts,
         )
     ]
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="which thread of which kernel faulted, according to the GPU's core dump?",
-    asked_when="when a kernel faulted that the launch trace could not name, and cuda-gdb is installed",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when a kernel faulted that the launch trace could not name, and cuda-gdb is installed")

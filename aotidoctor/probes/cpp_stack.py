@@ -19,24 +19,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, evidence, unasked
+from aotidoctor.probes.probe import History, RunFinder
 
 CODE, NAME = "AD-RUN-007", "cpp_stack"
+FIND = RunFinder(CODE, NAME, __doc__)
 
 
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan a run for an exception that nothing explains and that carries no C++ frames yet."""
     raised = history.of("AD-RUN-001", "raised")
     if not raised or raised[0].facts.get("symptom") != "other" or history.errors("AD-IN", "AD-ART", "AD-HOST"):
-        return unasked(CODE, NAME, "there is no unexplained exception")
+        return FIND.unchecked("there is no unexplained exception")
     if "function" in raised[0].facts:
-        return unasked(CODE, NAME, "the exception already names where it was raised")
+        return FIND.unchecked("the exception already names where it was raised")
     if history.of("AD-RUN-015", "raised"):
-        return unasked(CODE, NAME, "a custom operator raises it when called alone, too")
+        return FIND.unchecked("a custom operator raises it when called alone, too")
     request = run_request(case, NAME, "with C++ stack traces", calls=1)
     return replace(request, env={"TORCH_SHOW_CPP_STACKTRACES": "1"}, fresh=True)
 
@@ -46,12 +47,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     ending = read_ending(CODE, case, outcome)
     function = ending.facts.get("function")
     return [
-        evidence(
-            CODE,
+        FIND.info(outcome)(
             "frame" if function else "no-frame",
-            Severity.INFO,
-            outcome,
-            subject=str(function) if function else None,
+            str(function) if function else None,
             observed=f"raised from {function}" if function else "no C++ frame",
             expected="the function that raised",
             facts=ending.facts,
@@ -59,11 +57,4 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     ]
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="where in C++ was it raised?",
-    asked_when="for an unexplained exception that names no function and that no operator raises alone",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "for an unexplained exception that names no function and that no operator raises alone")

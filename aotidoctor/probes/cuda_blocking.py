@@ -19,10 +19,6 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.probes.cuda_probe import cuda_probe
+from aotidoctor.probes.probe import RunFinder
 
-PROBE = cuda_probe(
-    "AD-RUN-012",
-    "cuda_blocking",
-    variables=("CUDA_LAUNCH_BLOCKING",),
-    asks="where does it surface with blocking launches?",
-)
+PROBE = cuda_probe(RunFinder("AD-RUN-012", "cuda_blocking", __doc__), "CUDA_LAUNCH_BLOCKING")

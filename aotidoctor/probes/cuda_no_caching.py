@@ -18,11 +18,11 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.probes.cuda_probe import ACCESS, cuda_probe
+from aotidoctor.probes.probe import RunFinder
 
 PROBE = cuda_probe(
-    "AD-RUN-013",
-    "cuda_no_caching",
-    variables=("PYTORCH_NO_CUDA_MEMORY_CACHING", "CUDA_LAUNCH_BLOCKING"),
-    asks="does it change without the caching allocator?",
+    RunFinder("AD-RUN-013", "cuda_no_caching", __doc__),
+    "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    "CUDA_LAUNCH_BLOCKING",
     only=ACCESS,
 )

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from aotidoctor.localize.call_timeline import launched_name
 from aotidoctor.model.case import Case, Host
-from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.record import record
 from aotidoctor.model.run import CallKind, NotStarted, Outcome, Request
 from aotidoctor.probes.dead_context import first_fault
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, Probe, RunFinder, succeeded
 
 # Requirements of compiling for a GPU that the host may lack.
 _COMPILERS = ("CXX", "g++", "clang++")
@@ -117,7 +117,7 @@ def repeat_call(case: Case, history: History, name: str, purpose: str, **changes
     return replace(run_request(case, name, purpose, calls=calls_of(history), observe=(), **changes), fresh=True)
 
 
-def cuda_probe(code: str, name: str, *, variables: tuple[str, ...], asks: str, only: tuple[str, ...] = ()) -> Probe:
+def cuda_probe(find: RunFinder, *variables: str, only: tuple[str, ...] = ()) -> Probe:
     """A probe that sets ``variables`` to 1 before there is a CUDA context, with the calls of the package traced.
 
     ``only`` lists the symptoms that it can explain; empty means all.
@@ -127,27 +127,27 @@ def cuda_probe(code: str, name: str, *, variables: tuple[str, ...], asks: str, o
     def plan(case: Case, history: History) -> Request | NotChecked:
         reason = reason_to_skip(case, history)
         if reason is not None:
-            return unasked(code, name, reason)
+            return find.unchecked(reason)
         symptom = symptom_of(case, history.outcomes["plain_run"])
         if only and symptom not in (*only, *VAGUE):
-            return unasked(code, name, f"{symptom} does not depend on it")
+            return find.unchecked(f"{symptom} does not depend on it")
         return replace(
-            repeat_call(case, history, name, f"with {settings}", trace=True), env=dict.fromkeys(variables, "1")
+            repeat_call(case, history, find.name, f"with {settings}", trace=True), env=dict.fromkeys(variables, "1")
         )
 
     def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         if not succeeded(outcome):
             # Exception or abort alike, with the call that it ended in.
-            found, place = read_ending(code, case, outcome), place_of(case, outcome)
+            found, place = read_ending(find.code, case, outcome), place_of(case, outcome)
             if place is None:
                 return [found]
             facts = {**found.facts, "call": place.name, "number": place.number, "run": place.run}
             return [replace(found, subject=found.subject or place.name, facts=facts)]
         gone, expected = f"no failure with {settings}", "the same failure"
         variable = {"variable": variables[0]}
-        return [evidence(code, "vanishes", Severity.WARN, outcome, observed=gone, expected=expected, facts=variable)]
+        return [find.warn(outcome)("vanishes", None, observed=gone, expected=expected, facts=variable)]
 
-    return Probe(code=code, name=name, asks=asks, asked_when=_WHEN_ACCESS if only else _WHEN, plan=plan, read=read)
+    return find.probe(plan, read, _WHEN_ACCESS if only else _WHEN)
 
 
 @record

@@ -38,9 +38,10 @@ from aotidoctor.probes.cuda_probe import (
 )
 from aotidoctor.probes.payload import device_index_of, device_of
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Plan, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, Plan, RunFinder, succeeded, unasked
 
 CODE, NAME = "AD-RUN-030", "cuda_variants"
+FIND = RunFinder(CODE, NAME, __doc__)
 _ALLOCATION = re.compile(r"Tried to allocate (?P<number>[\d.]+) (?P<unit>[KMGT]?i?B)")
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
@@ -75,7 +76,7 @@ def plan(case: Case, history: History) -> Plan:
     """Plan one run per variant that can decide something."""
     reason = _never(case, history)
     if reason is not None:
-        return unasked(CODE, NAME, reason)
+        return FIND.unchecked(reason)
     plain = history.outcomes["plain_run"]
     symptom = "" if succeeded(plain) else symptom_of(case, plain)
     reasons: dict[str, str | None] = dict.fromkeys(variant.name for variant in VARIANTS)
@@ -120,12 +121,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if succeeded(outcome):
         was_failing = not succeeded(plain)
         return [
-            evidence(
-                CODE,
+            FIND.at(Severity.WARN if was_failing else Severity.INFO, outcome)(
                 "vanishes" if was_failing else "works",
-                Severity.WARN if was_failing else Severity.INFO,
-                outcome,
-                subject=name,
+                name,
                 observed=f"{words}: no failure",
                 expected="the same failure" if was_failing else "no failure",
                 facts=facts,
@@ -164,11 +162,4 @@ def _memory(outcome: Outcome, plain: Outcome) -> dict[str, FactValue]:
     return {**facts, "asked_bytes": size, "fits_free": size <= memory.free, "fits_device": size <= memory.total}
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="does it depend on the device's number, the stream, a capture, or how memory is allocated?",
-    asked_when="when a call on CUDA failed, each variant only if its answer can change the diagnosis",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when a call on CUDA failed, each variant only if its answer can change the diagnosis")

@@ -21,14 +21,15 @@ from collections.abc import Sequence
 from aotidoctor.model.answers import Operator, Registry, parse_answer
 from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.jobs import Operators
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import device_of, user_code
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-010", "custom_ops"
+FIND = RunFinder(CODE, NAME, __doc__)
 # These namespaces come with PyTorch itself: the worker's own import registers them.
 BUILT_IN = ("aten", "prims", "prim", "inductor", "_c10d_functional", "higher_order", "quantized", "c10d")
 
@@ -48,12 +49,12 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan a run if the package calls custom operators: an argument that a new schema lacks is dropped silently."""
     nodes = custom_nodes(case)
     if not nodes:
-        return unasked(CODE, NAME, "the package calls no custom operator")
+        return FIND.unchecked("the package calls no custom operator")
     plain = history.plain
     if plain is None:
-        return unasked(CODE, NAME, "there was no plain run")
+        return FIND.unchecked("there was no plain run")
     if plain.stage in ("start", "import", "setup"):
-        return unasked(CODE, NAME, "the set-up failed before operators could be registered", moot=False)
+        return FIND.unchecked("the set-up failed before operators could be registered", moot=False)
     payload = Operators(
         targets=tuple(dict.fromkeys(node.target for node in nodes)), code=user_code(case), device=device_of(case)
     )
@@ -99,23 +100,9 @@ def _schema_difference(node: ExternNode, entry: Operator) -> tuple[str, str] | N
 def _finding(
     kind: str, node: ExternNode, observed: str, expected: str, outcome: Outcome, *, schema: str | None = None
 ) -> Evidence:
-    return evidence(
-        CODE,
-        kind,
-        Severity.ERROR,
-        outcome,
-        subject=node.target,
-        observed=observed,
-        expected=expected,
-        facts={"op": node.target, "schema": schema},
+    return FIND.error(outcome)(
+        kind, node.target, observed=observed, expected=expected, facts={"op": node.target, "schema": schema}
     )
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="are the custom operators registered as at compile time?",
-    asked_when="when the package calls custom operators",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when the package calls custom operators")

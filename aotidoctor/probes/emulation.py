@@ -43,10 +43,11 @@ from aotidoctor.probes import blame
 from aotidoctor.probes.cuda_probe import reason_to_skip
 from aotidoctor.probes.kernel_inputs import kernel_of
 from aotidoctor.probes.payload import device_of, run_request
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, RunFinder, succeeded
 from aotidoctor.probes.reference import comparison
 
 CODE, NAME = "AD-RUN-040", "emulation"
+FIND = RunFinder(CODE, NAME, __doc__)
 UNAVAILABLE = "AD-HOST-003"
 INSTALL = (
     "Triton is not installed here. With it (pip install 'aotidoctor[emulate]') the package can be executed on the CPU, "
@@ -88,12 +89,12 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan a run if a CUDA package cannot run here, or if it failed on the GPU and nothing explains it."""
     reason = _not_planned(case, history)
     if reason is not None:
-        return unasked(CODE, NAME, reason)
+        return FIND.unchecked(reason)
     if "triton" not in case.host.packages:
-        return unasked(CODE, NAME, INSTALL, moot=False)
+        return FIND.unchecked(INSTALL, moot=False)
     named = case.options.emulate_kernel or kernel_of(case, history)
     if named is not None and (case.contract is None or named not in {call.name for call in case.contract.kernels}):
-        return unasked(CODE, NAME, f"--emulate-kernel: the package launches no kernel {named}", moot=False)
+        return FIND.unchecked(f"--emulate-kernel: the package launches no kernel {named}", moot=False)
     reference = case.options.reference
     request = run_request(
         case,
@@ -165,10 +166,8 @@ def skipped(outcome: Outcome) -> list[NotChecked]:
     if found is None:
         return []
     return [
-        NotChecked(
-            code=CODE,
-            name=NAME,
-            reason=f"not emulated: {one.what}: {one.why}" + (f" ({one.times} times)" if one.times > 1 else ""),
+        FIND.unchecked(
+            f"not emulated: {one.what}: {one.why}" + (f" ({one.times} times)" if one.times > 1 else ""), moot=False
         )
         for one in found.not_emulated
     ]
@@ -196,9 +195,7 @@ def _why_nothing(outcome: Outcome, found: Emulation | None) -> str:
 
 
 def _quiet(kind: str, outcome: Outcome, observed: str) -> Evidence:
-    return evidence(
-        CODE, kind, Severity.INFO, outcome, observed=observed, expected="no finding", facts={"emulated": True}
-    )
+    return FIND.info(outcome)(kind, None, observed=observed, expected="no finding", facts={"emulated": True})
 
 
 def _evidence_of(case: Case, one: EmulationFault, outcome: Outcome, found: Emulation) -> list[Evidence]:
@@ -235,13 +232,10 @@ def _evidence_of(case: Case, one: EmulationFault, outcome: Outcome, found: Emula
     chain = chain_of(case, failure) if failure is not None else None
     if chain is None:
         facts["chain"] = f"{one.place}: {text}"
-    made = evidence(
-        CODE,
+    made = FIND.at(Severity.ERROR if explained else _SEVERITIES.get(one.kind, Severity.ERROR), outcome)(
         kind,
-        Severity.ERROR if explained else _SEVERITIES.get(one.kind, Severity.ERROR),
-        outcome,
         # An index that does not fit is the kernel's own fault.
-        subject=(None if one.kind == "int32-overflow" else path) or one.kernel or one.output,
+        (None if one.kind == "int32-overflow" else path) or one.kernel or one.output,
         observed=f"{one.place}: {text}",
         expected=expected,
         facts=facts,
@@ -275,13 +269,10 @@ def _observed(one: EmulationFault, buffer: str) -> str:
             return f"{verb} {buffer}{element_text(one)}{odd}{more}"
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="which lane of which launch makes a bad access when the package is executed on the CPU?",
-    asked_when="for a CUDA package that cannot run here, or failed on the GPU without an explanation; needs Triton",
-    plan=plan,
-    read=read,
+PROBE = FIND.probe(
+    plan,
+    read,
+    "for a CUDA package that cannot run here, or failed on the GPU without an explanation; needs Triton",
     left_out=skipped,
     revise=revise,
 )

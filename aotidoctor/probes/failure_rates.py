@@ -28,9 +28,10 @@ from aotidoctor.model.evidence import Evidence, FactValue, Severity
 from aotidoctor.model.record import record
 from aotidoctor.model.run import NotStarted, Outcome
 from aotidoctor.probes.cuda_probe import place_of, reason_to_skip, symptom_of
-from aotidoctor.probes.probe import History, Plan, Probe, Reuse, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, Plan, Reuse, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-029", "rung_table"
+FIND = RunFinder(CODE, NAME, __doc__)
 PLAIN, BLOCKING, UNCACHED = "plain_run", "cuda_blocking", "cuda_no_caching"
 # The probes in the order in which they run; names of variants and tools begin with these.
 ORDER = (PLAIN, "check_inputs", BLOCKING, UNCACHED, "launch_trace", "core_dump", "sanitizer", "cuda_variants")
@@ -54,9 +55,9 @@ def plan(case: Case, history: History) -> Plan:
     """Plan the repetitions that decide, then the table of all runs."""
     reason = reason_to_skip(case, history)
     if reason is not None:
-        return unasked(CODE, NAME, reason)
+        return FIND.unchecked(reason)
     if not any(name in history.outcomes for name in (BLOCKING, UNCACHED, "launch_trace")):
-        return unasked(CODE, NAME, "no other probe was run to compare with")
+        return FIND.unchecked("no other probe was run to compare with")
     table, blocking = Reuse(probe=PLAIN), history.outcomes.get(BLOCKING)
     if blocking is None or not succeeded(blocking) or blocking.took_effect is False:
         return (table,)
@@ -89,12 +90,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     # Without the cache it fails at the fault itself, not at a later place that the damage reaches.
     kernel = named[0] if named and kind == "moves-uncached" else None
     return [
-        evidence(
-            CODE,
+        FIND.at(_SEVERITY.get(kind, Severity.INFO), outcome)(
             kind,
-            _SEVERITY.get(kind, Severity.INFO),
-            outcome,
-            subject=kernel,
+            kernel,
             observed=f"{_WORDS[kind]}: {', '.join(f'{row.probe} {row.failed} of {row.runs}' for row in rows)}",
             expected="the same outcome in all runs",
             facts=facts,
@@ -173,11 +171,4 @@ def verdict_of(rows: Sequence[FailureRate]) -> str:
     return "stable" if len(alike) == 1 and all(row.failed == row.runs for row in rows) else "undecided"
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="what is the pattern: always, never when launches block, elsewhere without the caching allocator?",
-    asked_when="when a call on CUDA failed and other probes were run",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when a call on CUDA failed and other probes were run")

@@ -19,13 +19,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import resident_sizes, run_request
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-008", "growth"
+FIND = RunFinder(CODE, NAME, __doc__)
 CALLS = 40
 # Less than a page per call is allocator noise.
 LEAST_BYTES_PER_CALL = 4096
@@ -37,14 +38,14 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan a run if custom operators run, or with --probes growth."""
     plain = history.plain
     if plain is None or not succeeded(plain) or case.inputs is None:
-        return unasked(CODE, NAME, "the plain run returned no outputs")
+        return FIND.unchecked("the plain run returned no outputs")
     if history.errors("AD-IN"):
-        return unasked(CODE, NAME, "a static finding already explains a failure")
+        return FIND.unchecked("a static finding already explains a failure")
     requested = case.options.asks_for(NAME)
     if not requested and (case.contract is None or not case.contract.custom_ops):
-        return unasked(CODE, NAME, "no custom operator runs; run this with --probes growth")
+        return FIND.unchecked("no custom operator runs; run this with --probes growth")
     if not requested and plain.stages.get("run2", 0.0) > SLOWEST_CALL_S:
-        return unasked(CODE, NAME, f"a call takes {plain.stages['run2']:.1f} s; run this with --probes growth")
+        return FIND.unchecked(f"a call takes {plain.stages['run2']:.1f} s; run this with --probes growth")
     return run_request(case, NAME, f"{CALLS} calls in one process", calls=CALLS, observe=("rss",))
 
 
@@ -55,15 +56,12 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     sizes = resident_sizes(outcome)
     rate = growth_rate(sizes)
     if rate < LEAST_BYTES_PER_CALL:
-        return [evidence(CODE, "steady", Severity.INFO, outcome, observed="steady", expected="steady")]
+        return [FIND.info(outcome)("steady", None, observed="steady", expected="steady")]
     ops = case.contract.custom_ops if case.contract is not None else ()
     return [
-        evidence(
-            CODE,
+        FIND.error(outcome)(
             "grows",
-            Severity.ERROR,
-            outcome,
-            subject=ops[0] if len(ops) == 1 else None,
+            ops[0] if len(ops) == 1 else None,
             observed=f"+{rate / 1024:.1f} KiB per call over {len(sizes)} calls",
             expected="a steady resident size",
             facts={"bytes_per_call": int(rate), "has_custom_ops": bool(ops)},
@@ -88,11 +86,4 @@ def growth_rate(sizes: Sequence[int]) -> float:
     return (half[-1] - half[0]) / (len(half) - 1)
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="does memory grow with each call?",
-    asked_when="when custom operators run and the calls are quick, or with --probes growth",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when custom operators run and the calls are quick, or with --probes growth")

@@ -22,11 +22,12 @@ from collections.abc import Sequence
 
 from aotidoctor.localize.comparison import kernel_inputs
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.run import Outcome
-from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, Reuse, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-032", "kernel_inputs"
+FIND = RunFinder(CODE, NAME, __doc__)
 # The probes that name a kernel, the most certain first.
 NAMED_BY = (
     "AD-RUN-026",
@@ -44,10 +45,10 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
     """Reuse the plain run if a failed run named a kernel of the package."""
     plain = history.plain
     if plain is None or succeeded(plain):
-        return unasked(CODE, NAME, "no run failed")
+        return FIND.unchecked("no run failed")
     kernel = kernel_of(case, history)
     if kernel is None:
-        return unasked(CODE, NAME, "no kernel of the package was named")
+        return FIND.unchecked("no kernel of the package was named")
     return Reuse(probe="plain_run")
 
 
@@ -71,12 +72,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         return []
     wrong = [one for one in found if one.differs]
     return [
-        evidence(
-            CODE,
+        FIND.info(outcome)(
             "differs" if wrong else "fits",
-            Severity.INFO,
-            outcome,
-            subject=kernel,
+            kernel,
             observed="; ".join(map(str, found)),
             expected="inputs that fit the contract",
             facts={
@@ -89,11 +87,4 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     ]
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="which arguments does the failing kernel receive, and do they fit?",
-    asked_when="when a failed run named a kernel of the package (no further run)",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when a failed run named a kernel of the package (no further run)")

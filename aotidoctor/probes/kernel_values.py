@@ -32,11 +32,12 @@ from aotidoctor.model.run import Outcome, Request
 from aotidoctor.model.torch_names import foreign
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, Reuse, RunFinder, succeeded
 from aotidoctor.probes.tool_failures import tool_failure_note
 from aotidoctor.probes.values import NONFINITE, explains_values
 
 CODE, NAME = "AD-RUN-016", "kernel_values"
+FIND = RunFinder(CODE, NAME, __doc__)
 WRONG = ("differs", "nan")
 UNSEEN = "launches of Triton kernels are not traced: an in-place write would be attributed to the call before it"
 
@@ -50,21 +51,21 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     if "plain_run" not in history.outcomes and emulated is not None and "watch" in emulated.result:
         if case.options.localize or history.has("AD-RUN-011", *WRONG):
             return Reuse(probe="emulation")
-        return unasked(CODE, NAME, "nothing indicates that the numbers are wrong")
+        return FIND.unchecked("nothing indicates that the numbers are wrong")
     if case.inputs is None or not succeeded(history.plain):
-        return unasked(CODE, NAME, "the plain run returned no outputs")
+        return FIND.unchecked("the plain run returned no outputs")
     # NaN or Inf in an output while inputs and constants have none; NaN, while they have no more than Inf.
     unexplained = any(
         facts.get("clean") is True or (facts.get("input_inf") is True and facts.get("input_nan") is False)
         for facts in (item.facts for item in history.of("AD-RUN-005", *NONFINITE))
     )
     if not case.options.localize and not unexplained and not history.has("AD-RUN-011", *WRONG):
-        return unasked(CODE, NAME, "the outputs are finite, and nothing indicates that they are wrong")
+        return FIND.unchecked("the outputs are finite, and nothing indicates that they are wrong")
     if not case.options.localize and explains_values(history):
-        return unasked(CODE, NAME, "a static finding already explains wrong numbers")
+        return FIND.unchecked("a static finding already explains wrong numbers")
     launches = case.contract is not None and any(call.kind == "triton" for call in case.contract.kernels)
     if launches and device_of(case) == "cuda":
-        return unasked(CODE, NAME, UNSEEN, moot=False)
+        return FIND.unchecked(UNSEEN, moot=False)
     settings = Watch(reference=case.options.reference)
     return run_request(case, NAME, "with the values of every kernel", watch=settings, observe=(), calls=1)
 
@@ -94,9 +95,7 @@ def read_values(case: Case, history: History, watched: WatchedValues, outcome: O
 
 def note(kind: str, outcome: Outcome, observed: str, **facts: FactValue) -> Evidence:
     """A note that is not about a single call."""
-    return evidence(
-        CODE, kind, Severity.INFO, outcome, observed=observed, expected="the first call with bad values", facts=facts
-    )
+    return FIND.info(outcome)(kind, None, observed=observed, expected="the first call with bad values", facts=facts)
 
 
 def _bad_buffer(bad: FirstBad, outcome: Outcome, *, nan: bool) -> Evidence:
@@ -115,12 +114,9 @@ def _bad_buffer(bad: FirstBad, outcome: Outcome, *, nan: bool) -> Evidence:
     held = sum(buffer.inf for buffer in bad.call.read)
     reads = f", {held} Inf read" if held else ", its inputs finite"
     reads += f" (lowest {bad.lowest:.4g})" if bad.lowest is not None else ""
-    return evidence(
-        CODE,
+    return FIND.at(Severity.ERROR if what == "NaN" or facts["half"] else Severity.WARN, outcome)(
         what.lower(),
-        Severity.ERROR if what == "NaN" or facts["half"] else Severity.WARN,
-        outcome,
-        subject=bad.name,
+        bad.name,
         observed=f"{count} {what} written to {bad.buffer.name}{reads}",
         expected="finite values",
         facts=facts,
@@ -141,12 +137,9 @@ def _divergence(case: Case, history: History, watched: WatchedValues, outcome: O
         return [note("agrees", outcome, "what every call wrote agrees with the program", notes=watched.notes)]
     error = f", off by {bad.buffer.error:.3g} from {bad.buffer.matches}" if bad.buffer.error is not None else ""
     return [
-        evidence(
-            CODE,
+        FIND.error(outcome)(
             "diverges",
-            Severity.ERROR,
-            outcome,
-            subject=bad.name,
+            bad.name,
             observed=f"{bad.buffer.name} has the values of no node of the program{error}",
             expected="results of the program, from inputs that agree with it",
             facts={
@@ -185,12 +178,6 @@ def left_out(outcome: Outcome) -> list[NotChecked]:
     return [tool_failure_note(CODE, NAME, outcome, "watch")] if failed else []
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="which kernel produces the bad values?",
-    asked_when="for NaN or Inf from clean inputs, and for outputs that differ from the reference",
-    plan=plan,
-    read=read,
-    left_out=left_out,
+PROBE = FIND.probe(
+    plan, read, "for NaN or Inf from clean inputs, and for outputs that differ from the reference", left_out=left_out
 )

@@ -31,10 +31,11 @@ from aotidoctor.model.run import CallKind, Outcome, Request, Signalled, TimedOut
 from aotidoctor.probes.cuda_probe import reason_to_skip, repeat_call
 from aotidoctor.probes.dead_context import dead_context_facts, first_fault
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, RunFinder, succeeded
 from aotidoctor.probes.symptoms import recognise
 
 CODE, NAME = "AD-RUN-026", "launch_trace"
+FIND = RunFinder(CODE, NAME, __doc__)
 NAMING = ("kernel", "extern", "custom", "refused", "library", "hang")
 _WHEN = {
     "kernel": "after its launch",
@@ -52,7 +53,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan a run if a call on CUDA failed and nothing explains it yet."""
     reason = reason_to_skip(case, history)
     if reason is not None:
-        return unasked(CODE, NAME, reason)
+        return FIND.unchecked(reason)
     return repeat_call(case, history, NAME, "with a synchronisation before each launch", launch_trace=True)
 
 
@@ -115,18 +116,13 @@ def _first_failing(case: Case, outcome: Outcome, failure: LaunchFailure) -> Evid
     entry, following = failure.call, failure.before
     if entry is None:
         observed = f"{error} before the first launch of call {failure.run}"
-        return evidence(
-            CODE, "before", Severity.WARN, outcome, observed=observed, expected="a working device", facts=facts
-        )
+        return FIND.warn(outcome)("before", None, observed=observed, expected="a working device", facts=facts)
     launch = _launch(case, entry)
     later = _launch(case, following).name if following is not None else None
     shows = f"; without synchronisation it is reported at {later} or later" if later is not None else ""
-    return evidence(
-        CODE,
+    return FIND.error(outcome)(
         launch.kind,
-        Severity.ERROR,
-        outcome,
-        subject=launch.name,
+        launch.name,
         observed=f"{error} {_WHEN.get(launch.kind, 'after it')}{_dims(launch)}",
         expected="success",
         message=f"call {launch.facts['run']} of the model: the work of {launch.name} fails first: {text}{shows}",
@@ -158,12 +154,9 @@ def _under_way(case: Case, outcome: Outcome, seen: Launches) -> Evidence:
         # Waiting before and after it brought no error: it is not the fault of a kernel that surfaced here.
         kind = "library"
     sure = kind in NAMING or isinstance(outcome.ending, Signalled)
-    return evidence(
-        CODE,
+    return FIND.at(Severity.ERROR if sure else Severity.INFO, outcome)(
         kind,
-        Severity.ERROR if sure else Severity.INFO,
-        outcome,
-        subject=launch.name,
+        launch.name,
         observed=f"{ending.observed}, {_WHEN.get(kind, 'inside it, or inside later work')}{_dims(launch)}",
         expected="success",
         facts={**ending.facts, **launch.facts, "call_kind": launch.kind},
@@ -178,14 +171,7 @@ def _dims(launch: _Launch) -> str:
 
 
 def _note(kind: str, outcome: Outcome, observed: str, severity: Severity = Severity.INFO) -> Evidence:
-    return evidence(CODE, kind, severity, outcome, observed=observed, expected="the kernel that fails first")
+    return FIND.at(severity, outcome)(kind, None, observed=observed, expected="the kernel that fails first")
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="which kernel fails first, when each launch is waited for?",
-    asked_when="when a call on CUDA failed, and neither its words nor the inputs explain it",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when a call on CUDA failed, and neither its words nor the inputs explain it")

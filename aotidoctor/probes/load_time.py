@@ -31,9 +31,10 @@ from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-035", "load_time"
+FIND = RunFinder(CODE, NAME, __doc__)
 # If the plain load takes longer (seconds), the probe runs without being named.
 SLOW_LOAD_S = 10.0
 # Seconds until the first answer, without torch's own import.
@@ -62,12 +63,12 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan a run with --probes load_time, or if the plain run succeeded and took long to load."""
     plain = history.plain
     if plain is None or not succeeded(plain):
-        return unasked(CODE, NAME, "the plain run did not succeed")
+        return FIND.unchecked("the plain run did not succeed")
     loading = plain.stages.get("load", 0.0)
     if not case.options.asks_for(NAME) and loading < SLOW_LOAD_S:
-        return unasked(CODE, NAME, f"it loads in {loading:.1f} s; run this with --probes load_time")
+        return FIND.unchecked(f"it loads in {loading:.1f} s; run this with --probes load_time")
     if case.model is not None and case.model.cpp_only:
-        return unasked(CODE, NAME, "it is compiled at each load, which takes the time")
+        return FIND.unchecked("it is compiled at each load, which takes the time")
     tmpdir = case.host.environment.get("TMPDIR")
     request = run_request(case, NAME, "load and call in a new process, each part timed", tmpdir=tmpdir)
     patience = PATIENCE if request.timeout == Options().timeout else 1
@@ -99,12 +100,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     empty = parse_answer(Acted, outcome.result).compile_cache is False and "cpu_checks" in parts
     table = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in parts.items())
     return [
-        evidence(
-            CODE,
+        FIND.at(Severity.WARN if slow else Severity.INFO, outcome)(
             "slow" if slow else "parts",
-            Severity.WARN if slow else Severity.INFO,
-            outcome,
-            subject=slowest,
+            slowest,
             observed=f"{ours[slowest]:.1f} s of {total:.1f} s",
             expected=f"less than {SLOW_S:.0f} s until the first answer",
             message=f"until the first answer: {table}{' (with an empty compile cache)' if empty else ''}",
@@ -132,11 +130,4 @@ def parts_of(outcome: Outcome) -> dict[str, float]:
     return {**found, **({"later call": min(later)} if later else {})}
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="where does the time go until the first answer?",
-    asked_when=f"with --probes load_time, or when it takes more than {SLOW_LOAD_S:.0f} s to load",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, f"with --probes load_time, or when it takes more than {SLOW_LOAD_S:.0f} s to load")

@@ -1,4 +1,4 @@
-"""The weights that were loaded do not fit the compiled code, or some of them were not loaded.
+"""Do the loaded weights fit the compiled code, and are they complete?
 
 What it does
     Compares the tensors that --setup handed to load_constants with the constants the package was compiled for: names,
@@ -23,12 +23,13 @@ from collections.abc import Iterator, Sequence
 from aotidoctor.model.answers import GivenWeight, GivenWeights, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec, ModelContract
-from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity, list_names
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, list_names
 from aotidoctor.model.run import Outcome, Signalled
-from aotidoctor.probes.probe import History, Probe, Reuse, evidence, unasked
+from aotidoctor.probes.probe import History, Reuse, RunFinder
 from aotidoctor.probes.symptoms import recognise
 
 CODE, NAME = "AD-LOAD-005", "loaded_weights"
+FIND = RunFinder(CODE, NAME, __doc__)
 _OUTSIDE = ("external", "disk")
 _LISTED = 4
 
@@ -37,11 +38,11 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
     """Reuse the plain run if --setup loaded weights, or should have."""
     plain = history.plain
     if plain is None:
-        return unasked(CODE, NAME, "there was no plain run")
+        return FIND.unchecked("there was no plain run")
     if not _loaded_constants(plain) and not _is_refused(plain) and not _unloaded(case, plain):
-        return unasked(CODE, NAME, "--setup loaded no weights")
+        return FIND.unchecked("--setup loaded no weights")
     if case.contract is None or not case.contract.constants:
-        return unasked(CODE, NAME, "the package lists no constants to compare them with", moot=False)
+        return FIND.unchecked("the package lists no constants to compare them with", moot=False)
     return Reuse(probe="plain_run")
 
 
@@ -96,12 +97,9 @@ def _missing(case: Case, names: tuple[str, ...], outcome: Outcome) -> Evidence:
     given = len(_loaded_constants(outcome))
     source = "torch.export.load(...).constants" if case.reference is not None else "the module's buffers"
     by = "load_constants was not given" if given else "no call of load_constants was seen for"
-    return evidence(
-        CODE,
+    return FIND.error(outcome)(
         "missing",
-        Severity.ERROR,
-        outcome,
-        subject=names[0] if len(names) == 1 else list_names(names, _LISTED),
+        names[0] if len(names) == 1 else list_names(names, _LISTED),
         observed=f"{by} {list_names(names, _LISTED)}",
         expected="every constant loaded before the first call",
         facts={
@@ -152,23 +150,7 @@ def _difference(spec: ConstantSpec, item: GivenWeight) -> tuple[str, str, str] |
 
 
 def _finding(kind: str, name: str, observed: str, expected: str, outcome: Outcome, **facts: FactValue) -> Evidence:
-    return evidence(
-        CODE,
-        kind,
-        Severity.ERROR,
-        outcome,
-        subject=name,
-        observed=observed,
-        expected=expected,
-        facts={"constant": name, **facts},
-    )
+    return FIND.error(outcome)(kind, name, observed=observed, expected=expected, facts={"constant": name, **facts})
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="do the loaded weights fit the compiled code, and are they complete?",
-    asked_when="when --setup loaded weights, or should have (no further run)",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when --setup loaded weights, or should have (no further run)")

@@ -32,9 +32,10 @@ from aotidoctor.model.record import record
 from aotidoctor.model.run import CallKind, Outcome, Request
 from aotidoctor.probes.payload import device_of, run_of, run_request
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-025", "malloc_checks"
+FIND = RunFinder(CODE, NAME, __doc__)
 LIBRARY = "libc_malloc_debug.so.0"
 # New memory holds 0x5a, freed memory 0xa5.
 PERTURB = "165"
@@ -59,14 +60,14 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan a run if a run was killed late or intermittently, or with a heap corruption message."""
     base = _base(history)
     if base is None:
-        return unasked(CODE, NAME, "no run ended in a way that a damaged heap explains")
+        return FIND.unchecked("no run ended in a way that a damaged heap explains")
     if history.static_errors():
-        return unasked(CODE, NAME, "a static finding already explains the crash")
+        return FIND.unchecked("a static finding already explains the crash")
     if history.has("AD-RUN-015", "signalled"):
-        return unasked(CODE, NAME, "an operator crashes when it is called alone")
+        return FIND.unchecked("an operator crashes when it is called alone")
     missing = _unavailable(case)
     if missing is not None:
-        return unasked(CODE, NAME, missing, moot=False)
+        return FIND.unchecked(missing, moot=False)
     run, purpose = run_of(base), "with the C library's heap checks"
     request = run_request(case, NAME, purpose, heap_checks=True, trace=True, calls=run.calls, observe=run.observe)
     env = {"MALLOC_CHECK_": "3", "MALLOC_PERTURB_": PERTURB}
@@ -106,15 +107,14 @@ def _unavailable(case: Case) -> str | None:
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: moved, same, later, heals or unavailable."""
-    info = Severity.INFO
     if outcome.took_effect is False:
         observed = f"{outcome.took_effect_why}; {LIBRARY} is part of libc6 on Debian, elsewhere of glibc or glibc-utils"
-        return [evidence(CODE, "unavailable", info, outcome, observed=observed, expected="heap checks")]
+        return [FIND.info(outcome)("unavailable", None, observed=observed, expected="heap checks")]
     base = _base(history) or history.outcomes["plain_run"]
     expected, facts = f"the same end in {base.stage} as without the checks", {"plain_stage": base.stage}
     if succeeded(outcome):
         observed = "no failure, and no damaged block was freed"
-        return [evidence(CODE, "heals", info, outcome, observed=observed, expected=expected, facts=facts)]
+        return [FIND.info(outcome)("heals", None, observed=observed, expected=expected, facts=facts)]
     ending = read_ending(CODE, case, outcome)
     place = _place(case, outcome)
     traced = history.outcomes.get("call_trace")
@@ -125,15 +125,11 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     kind = "same" if before == now else "moved" if now < before else "later"
     known = place.subject is not None
     return [
-        evidence(
-            CODE,
+        FIND.at(Severity.ERROR if known or kind == "moved" else Severity.INFO, outcome, "stderr")(
             kind,
-            Severity.ERROR if known or kind == "moved" else info,
-            outcome,
-            subject=place.subject,
+            place.subject,
             observed=f"{ending.observed} in {outcome.stage}{place.words}",
             expected=expected,
-            stream="stderr",
             facts={
                 **ending.facts,
                 **place.facts,
@@ -184,11 +180,4 @@ def _position(outcome: Outcome) -> tuple[int, ...]:
     return (2, calls, 0) if calls else (0, 0, EARLY.index(outcome.stage) if outcome.stage in EARLY else 0)
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="which call damages the heap?",
-    asked_when="when a run was killed late or intermittently, or with a heap corruption message",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when a run was killed late or intermittently, or with a heap corruption message")

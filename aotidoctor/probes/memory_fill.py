@@ -25,21 +25,22 @@ from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import call_outputs, device_of, run_request, same_outputs
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, Reuse, RunFinder, succeeded
 from aotidoctor.probes.repeat import FILL, calls_to_compare, is_filled, read_repeated
 
 CODE, NAME = "AD-RUN-009", "memory_fill"
+FIND = RunFinder(CODE, NAME, __doc__)
 
 
 def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     """Plan a run or reuse ``again``, if the plain run returned on the CPU and no static finding explains it."""
     plain = history.plain
     if plain is None or not succeeded(plain) or case.inputs is None:
-        return unasked(CODE, NAME, "there are no outputs to compare")
+        return FIND.unchecked("there are no outputs to compare")
     if device_of(case) != "cpu":
-        return unasked(CODE, NAME, "device memory does not come from malloc")
+        return FIND.unchecked("device memory does not come from malloc")
     if history.errors("AD-IN"):
-        return unasked(CODE, NAME, "a static finding already explains wrong numbers")
+        return FIND.unchecked("a static finding already explains wrong numbers")
     calls, before = calls_to_compare(case, plain), history.outcomes.get("again")
     if is_filled(before):
         same = history.has("AD-RUN-002")
@@ -69,28 +70,18 @@ def _judge(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]
         kind, severity, observed = "independent", Severity.INFO, "bit-identical outputs"
         if random_between:
             kind, observed = "undecided", "outputs already differ between identical processes"
-        return [evidence(CODE, kind, severity, outcome, observed=observed, expected="the same bits")]
+        return [FIND.at(severity, outcome)(kind, None, observed=observed, expected="the same bits")]
     return [_depends(f"different values when fresh memory holds 0x{FILL:02x}", ops, outcome)]
 
 
 def _depends(observed: str, ops: tuple[str, ...], outcome: Outcome) -> Evidence:
-    return evidence(
-        CODE,
+    return FIND.error(outcome)(
         "depends",
-        Severity.ERROR,
-        outcome,
-        subject=", ".join(ops) or None,
+        ", ".join(ops) or None,
         observed=observed,
         expected="the same bits",
         facts={"fill": FILL, "uninitialized_ops": ops},
     )
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="do the outputs depend on uninitialized memory?",
-    asked_when="when it returned and no static finding explains wrong numbers",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when it returned and no static finding explains wrong numbers")

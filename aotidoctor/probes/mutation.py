@@ -27,15 +27,16 @@ from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.record import objects
 from aotidoctor.model.run import Outcome
 from aotidoctor.probes.payload import call_outputs, reference_comparison, seen_inputs
-from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, Reuse, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-004", "mutation"
+FIND = RunFinder(CODE, NAME, __doc__)
 
 
 def plan(case: Case, history: History) -> Reuse | NotChecked:
     """Reuse the plain run if it returned."""
     if case.inputs is None or not succeeded(history.plain):
-        return unasked(CODE, NAME, "the plain run returned no outputs")
+        return FIND.unchecked("the plain run returned no outputs")
     return Reuse(probe="plain_run")
 
 
@@ -46,12 +47,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         if value.changed:
             aliased = any(value.path in (item.subject or "") for item in history.of("AD-IN-018"))
             found.append(
-                evidence(
-                    CODE,
+                FIND.at(Severity.ERROR if aliased else Severity.WARN, outcome)(
                     "input-changed",
-                    Severity.ERROR if aliased else Severity.WARN,
-                    outcome,
-                    subject=value.path,
+                    value.path,
                     observed="changed by the call" + (", and it shares memory with another input" if aliased else ""),
                     expected="unchanged",
                     facts={"path": value.path, "aliased": aliased},
@@ -74,12 +72,9 @@ def _alias(group: list[ObservedTensor], given: Sequence[ObservedTensor], outcome
     paths = [value.path for value in group]
     partners = [given[index].path for index in group[0].aliases_inputs if index < len(given)]
     among = ["one another"] if len(group) > 1 else []
-    return evidence(
-        CODE,
+    return FIND.at(Severity.WARN if partners else Severity.INFO, outcome)(
         "output-alias",
-        Severity.WARN if partners else Severity.INFO,
-        outcome,
-        subject=", ".join(paths),
+        ", ".join(paths),
         observed=f"share{'' if among else 's'} memory with {' and '.join([*partners, *among])}",
         expected="separate memory",
         facts={"outputs": tuple(paths), "partners": tuple(partners)},
@@ -105,11 +100,4 @@ def as_the_program(findings: Sequence[Evidence], compared: Outcome | None) -> li
     return found
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="does the model write to its inputs or return them as outputs?",
-    asked_when="when the plain run returned (no further run)",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when the plain run returned (no further run)")

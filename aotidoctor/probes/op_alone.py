@@ -31,9 +31,10 @@ from aotidoctor.probes import op_findings
 from aotidoctor.probes.op_findings import UNKNOWN, promises_of
 from aotidoctor.probes.op_inputs import has_trouble, saved_calls, timeout_of
 from aotidoctor.probes.payload import device_of, user_code
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, RunFinder, succeeded, unasked
 
 CODE, NAME = "AD-RUN-015", "op_alone"
+FIND = RunFinder(CODE, NAME, __doc__)
 MOST_OPERATORS = 8
 MOST_CALLS = 4
 LOOP = 24
@@ -43,7 +44,7 @@ def plan(case: Case, history: History) -> NotChecked | tuple[Request | NotChecke
     """Plan one run per operator whose arguments were saved."""
     plain, targets = history.plain, targets_of(history)
     if plain is None or not targets:
-        return unasked(CODE, NAME, "no arguments of a custom operator were saved")
+        return FIND.unchecked("no arguments of a custom operator were saved")
     left_out = [
         unasked(CODE, f"{NAME}:{target}", f"more than {MOST_OPERATORS} operators", moot=False)
         for target in targets[MOST_OPERATORS:]
@@ -107,7 +108,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 def _note(kind: str, observed: str, outcome: Outcome) -> Evidence:
     target = op_findings.operator_job(outcome).target
     expected = "what the package expects"
-    return evidence(CODE, kind, Severity.INFO, outcome, subject=target, observed=observed, expected=expected)
+    return FIND.info(outcome)(kind, target, observed=observed, expected=expected)
 
 
 def _cleared(history: History, outcome: Outcome, found: Sequence[Evidence]) -> list[Evidence]:
@@ -126,12 +127,9 @@ def _cleared(history: History, outcome: Outcome, found: Sequence[Evidence]) -> l
         return []
     looped = op_findings.operator_job(outcome).loop > 0
     return [
-        evidence(
-            CODE,
+        FIND.info(outcome)(
             "cleared",
-            Severity.INFO,
-            outcome,
-            subject=", ".join(targets),
+            ", ".join(targets),
             observed="called alone, no operator does anything wrong",
             expected="operators that match their schema and fake kernel",
             facts={"ops": tuple(targets), "looped": looped},
@@ -139,11 +137,4 @@ def _cleared(history: History, outcome: Outcome, found: Sequence[Evidence]) -> l
     ]
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="what does each custom operator do when it is called alone?",
-    asked_when="when arguments of custom operators were saved",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when arguments of custom operators were saved")

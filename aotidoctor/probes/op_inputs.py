@@ -22,13 +22,14 @@ from dataclasses import replace
 
 from aotidoctor.model.answers import SavedCalls, parse_answer
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.probes.custom_ops import custom_nodes
 from aotidoctor.probes.payload import device_of, run_request
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-020", "op_inputs"
+FIND = RunFinder(CODE, NAME, __doc__)
 # Seconds of a call: without a sign of trouble the probe has to be cheap.
 SLOWEST_S = 5.0
 # Seconds beyond the point that a hanging plain run reached.
@@ -42,7 +43,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     plain = history.plain
     reason = _reason(case, history, plain) if nodes else "the package calls no custom operator"
     if reason is not None or plain is None:
-        return unasked(CODE, NAME, reason or "there was no plain run")
+        return FIND.unchecked(reason or "there was no plain run")
     targets = tuple(dict.fromkeys(node.target for node in nodes))
     purpose = "the arguments of the custom operators"
     request = run_request(case, NAME, purpose, targets=targets, reference=case.options.reference)
@@ -102,12 +103,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     elif not seen:
         kind, observed = "unavailable", calls.unavailable or f"the run ended in {outcome.stage}"
     return [
-        evidence(
-            CODE,
+        FIND.info(outcome)(
             kind,
-            Severity.INFO,
-            outcome,
-            subject=", ".join(sorted(wanted)),
+            ", ".join(sorted(wanted)),
             observed=observed,
             expected="the arguments of all operators",
             facts={"captured": tuple(sorted(seen)), "by": calls.by},
@@ -115,11 +113,4 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     ]
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="with which arguments are the custom operators called?",
-    asked_when="when the package calls custom operators and its call is quick, or something is wrong",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when the package calls custom operators and its call is quick, or something is wrong")

@@ -22,13 +22,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked
 from aotidoctor.model.record import JsonObject, objects
 from aotidoctor.model.run import Outcome, Request, Signalled
 from aotidoctor.probes.payload import device_of, run_request
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-036", "read_beyond"
+FIND = RunFinder(CODE, NAME, __doc__)
 # Seconds of one call: this probe makes dozens.
 SLOWEST = 1.0
 
@@ -41,18 +42,16 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         or case.inputs is None
         or not (succeeded(plain) or (isinstance(plain.ending, Signalled) and plain.stage.startswith("run")))
     ):
-        return unasked(CODE, NAME, "the plain run did not return, and was not killed by a signal")
+        return FIND.unchecked("the plain run did not return, and was not killed by a signal")
     if device_of(case) != "cpu":
-        return unasked(CODE, NAME, "the inputs are not in the memory of the host")
+        return FIND.unchecked("the inputs are not in the memory of the host")
     if history.errors("AD-IN", "AD-LOAD", "AD-RUN-022"):
-        return unasked(CODE, NAME, "a finding already explains wrong numbers")
+        return FIND.unchecked("a finding already explains wrong numbers")
     requested = case.options.asks_for(NAME)
     if not requested and case.contract is not None and not case.contract.leaves_open():
-        return unasked(
-            CODE, NAME, "the package records the properties of its inputs; run this with --probes read_beyond"
-        )
+        return FIND.unchecked("the package records the properties of its inputs; run this with --probes read_beyond")
     if not requested and plain.stages.get("run1", 0.0) > SLOWEST:
-        return unasked(CODE, NAME, "a call takes too long to repeat it; run this with --probes read_beyond", moot=False)
+        return FIND.unchecked("a call takes too long to repeat it; run this with --probes read_beyond", moot=False)
     return run_request(case, NAME, "inputs in memory that continues past their end", read_beyond=True, observe=())
 
 
@@ -61,12 +60,12 @@ def read(_case: Case, _history: History, outcome: Outcome) -> Sequence[Evidence]
     answer = outcome.result.get("read_beyond")
     if not succeeded(outcome) or not isinstance(answer, dict) or answer.get("decided") is not True:
         why = "equal calls already differ" if isinstance(answer, dict) else f"the call ended in {outcome.stage}"
-        return [evidence(CODE, "undecided", Severity.INFO, outcome, observed=why, expected="equal outputs")]
+        return [FIND.info(outcome)("undecided", None, observed=why, expected="equal outputs")]
     leaves = objects(answer.get("leaves"))
     if not leaves:
         looked = answer.get("looked")
         observed = f"no effect of the memory around {len(looked) if isinstance(looked, list) else 0} input(s)"
-        return [evidence(CODE, "within", Severity.INFO, outcome, observed=observed, expected="no effect")]
+        return [FIND.info(outcome)("within", None, observed=observed, expected="no effect")]
     return [_finding(leaf, outcome) for leaf in leaves]
 
 
@@ -80,34 +79,17 @@ def _finding(leaf: JsonObject, outcome: Outcome) -> Evidence:
     if not isinstance(partner, list) or not isinstance(rows, int):
         kind = "before" if leaf.get("before") else "beyond"
         wanted = "no element before the first one" if kind == "before" else f"at least {needed}, which are read"
-        return evidence(
-            CODE,
-            kind,
-            Severity.ERROR,
-            outcome,
-            subject=path,
-            observed=f"{elements} elements",
-            expected=wanted,
-            facts=facts,
-        )
+        return FIND.error(outcome)(kind, path, observed=f"{elements} elements", expected=wanted, facts=facts)
     size, other, at = rows * elements // needed, str(partner[0]), partner[1]
-    return evidence(
-        CODE,
+    return FIND.error(outcome)(
         "follows",
-        Severity.ERROR,
-        outcome,
-        subject=f"{path}.shape[0]",
+        f"{path}.shape[0]",
         observed=str(size),
         expected=f"{rows}, as {other}.shape[{at}]: with one less there, one row fewer is read",
         facts={**facts, "dim": 0, "size": size, "expected_size": rows, "partner": other, "symbol": None},
     )
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="does the code read beyond its inputs?",
-    asked_when="when the package does not record the properties of its inputs, and no finding explains a failure",
-    plan=plan,
-    read=read,
+PROBE = FIND.probe(
+    plan, read, "when the package does not record the properties of its inputs, and no finding explains a failure"
 )

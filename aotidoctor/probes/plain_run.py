@@ -36,7 +36,7 @@ from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Reque
 from aotidoctor.model.torch_names import ITEMSIZE, foreign
 from aotidoctor.probes.dead_context import dead_context_facts, first_error_symptom, text_before_dead_context
 from aotidoctor.probes.payload import call_outputs, run_request
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, RunFinder, evidence, succeeded
 from aotidoctor.probes.symptoms import CALL_FAILED, Symptom, compiler_symptom, first_exception, recognise
 
 # Sizes of the inputs that a failed allocation depends on. A size of one divides every number of bytes.
@@ -102,6 +102,7 @@ def _shape(output: OutputSpec) -> list[Expr]:
 
 
 CODE, NAME = "AD-RUN-001", "plain_run"
+FIND = RunFinder(CODE, NAME, __doc__)
 # No tensor has a dim of this many elements.
 LARGEST_SIZE = 1 << 40
 # Symptoms of a failed allocation.
@@ -117,7 +118,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan one run, unless the static findings forbid it or there is nothing to run it with."""
     reason = reason_not_to_run(case, history)
     if reason:
-        return unasked(CODE, NAME, reason, moot=False)
+        return FIND.unchecked(reason, moot=False)
     # It may hang: its stacks are read when it does.
     return replace(run_request(case, NAME, "the failure as the user sees it"), stacks=True)
 
@@ -172,16 +173,12 @@ def swallowed_error(case: Case, outcome: Outcome) -> Evidence | None:
         **custom_ops(case),
         **symptom.facts,
     }
-    return evidence(
-        CODE,
+    return FIND.error(outcome, "stderr")(
         "raised",
-        Severity.ERROR,
-        outcome,
-        subject=_subject(case, facts),
+        _subject(case, facts),
         observed=f"{len(call_outputs(outcome, 0))} output(s); an exception did not reach the caller: {_head(first)}",
         expected="no failure",
         message=f"the call returned, although an operator in it raised: {symptom.line}",
-        stream="stderr",
         facts=facts,
     )
 
@@ -321,12 +318,9 @@ def _subject(case: Case, facts: dict[str, FactValue]) -> str | None:
     return None
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="does it load and answer?",
-    asked_when="always, unless the file cannot or must not be executed on this host",
-    plan=plan,
-    read=read,
+PROBE = FIND.probe(
+    plan,
+    read,
+    "always, unless the file cannot or must not be executed on this host",
     thread_checks=("threads_exceed_build",),
 )

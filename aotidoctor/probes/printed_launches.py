@@ -32,10 +32,11 @@ from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.cuda_probe import missing_for_gpu_compile, reason_to_skip, repeat_call, symptom_of
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, RunFinder, succeeded
 from aotidoctor.probes.recompiled import compile_request
 
 CODE, NAME = "AD-RUN-034", "printed_launches"
+FIND = RunFinder(CODE, NAME, __doc__)
 FREE, BLOCKING, VALUES = f"{NAME}_free", f"{NAME}_blocking", f"{NAME}_values"
 PRINT_VALUES, PRINT_NAMES = 2, 3
 RUNS = 2
@@ -60,7 +61,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         reason = "there is no exported program to compile with the value printer: --reference exported.pt2"
     reason = reason or missing_for_gpu_compile(case)
     if reason is not None:
-        return unasked(CODE, NAME, reason)
+        return FIND.unchecked(reason)
     return compile_request(case, NAME, "the same program, printing each launch", printer=PRINT_NAMES)
 
 
@@ -135,12 +136,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     severity = _SEVERITY.get(kind, Severity.INFO)
     observed = _WORDS[kind].format(held=held, free=free)
     return [
-        evidence(
-            CODE,
+        FIND.at(severity, outcome)(
             kind,
-            severity,
-            outcome,
-            subject=kernel,
+            kernel,
             observed=observed,
             expected="the launch that fails",
             message=f"{kernel}: {observed}{_warning(free, held)}" if kernel else "",
@@ -220,24 +218,16 @@ def _values(history: History, outcome: Outcome) -> Evidence:
     arguments = launch_arguments(outcome.stdout_tail, kernel)
     if not arguments:
         observed = f"the printer showed no argument of {kernel}"
-        return evidence(CODE, "unavailable", Severity.INFO, outcome, observed=observed, expected="its arguments")
-    return evidence(
-        CODE,
+        return FIND.info(outcome)("unavailable", None, observed=observed, expected="its arguments")
+    return FIND.info(outcome)(
         "values",
-        Severity.INFO,
-        outcome,
-        subject=kernel,
+        kernel,
         observed=f"before its launch: {'; '.join(arguments)}",
         expected="arguments as compiled for",
         facts={"kernel": kernel, "arguments": arguments},
     )
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="which launch is printed last before the fault, by a package compiled here that prints each one?",
-    asked_when="when a call on CUDA failed, no cheaper probe named the kernel, and an exported program is available",
-    plan=plan,
-    read=read,
+PROBE = FIND.probe(
+    plan, read, "when a call on CUDA failed, no cheaper probe named the kernel, and an exported program is available"
 )

@@ -34,11 +34,12 @@ from aotidoctor.probes.cuda_probe import missing_for_gpu_compile
 from aotidoctor.probes.kernel_values import WRONG, note, read_values
 from aotidoctor.probes.payload import call_outputs, device_of, run_request, same_outputs
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, succeeded, unasked
+from aotidoctor.probes.probe import History, RunFinder, succeeded
 from aotidoctor.probes.recompiled import NO_GPU, compile_request
 from aotidoctor.probes.values import NONFINITE
 
 CODE, NAME = "AD-RUN-016", "printed_values"
+FIND = RunFinder(CODE, NAME, __doc__)
 FOLLOWED = ("nan", "inf", "propagated", "diverges", "agrees", "clean")
 SAVE, PRINT = 1, 2
 BY_HAND = "a package compiled on the GPU with AOT_INDUCTOR_DEBUG_INTERMEDIATE_VALUE_PRINTER=2 prints them"
@@ -48,7 +49,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan the compile with the printer, if kernel_values was inconclusive."""
     reason = _why_not(case, history)
     if reason is not None:
-        return unasked(CODE, NAME, reason)
+        return FIND.unchecked(reason)
     return compile_request(case, NAME, "the same program with the value printer", printer=level_of(history))
 
 
@@ -149,11 +150,4 @@ def _may_be(buffer: BufferValues, value: ObservedTensor) -> bool:
     return all(a is None or b is None or math.isclose(a, b, rel_tol=1e-4, abs_tol=1e-30) for a, b in pairs)
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="which kernel produces the bad values, according to a recompiled package with the value printer?",
-    asked_when="when kernel_values was inconclusive and an exported program is available",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when kernel_values was inconclusive and an exported program is available")

@@ -89,6 +89,62 @@ def succeeded(outcome: Outcome | None) -> bool:
     return outcome is not None and outcome.succeeded
 
 
+@record(kw_only=False)
+class RunFinder:
+    """Makes the evidence of one probe, from its code, its name and the page at the head of its module.
+
+    ``FIND.error(outcome)("grows", subject, observed=..., expected=...)`` points at the child run.
+    """
+
+    code: str
+    name: str
+    page: str
+
+    def at(self, severity: Severity, outcome: Outcome, stream: str = "result") -> Maker:
+        """Findings of this severity, from one stream of a child run."""
+        return Maker(self.code, severity, RunSource(run=outcome.id, stream=stream))
+
+    def error(self, outcome: Outcome, stream: str = "result") -> Maker:
+        """Findings that explain a failure."""
+        return self.at(Severity.ERROR, outcome, stream)
+
+    def warn(self, outcome: Outcome, stream: str = "result") -> Maker:
+        """Findings that may matter, but by themselves fail nothing."""
+        return self.at(Severity.WARN, outcome, stream)
+
+    def info(self, outcome: Outcome, stream: str = "result") -> Maker:
+        """Notes."""
+        return self.at(Severity.INFO, outcome, stream)
+
+    def unchecked(self, reason: str, *, moot: bool = True) -> NotChecked:
+        """``NotChecked`` with the reason why the probe does not run. Not ``moot``: the user can make it run."""
+        return unasked(self.code, self.name, reason, moot=moot)
+
+    def probe(
+        self,
+        plan: Callable[[Case, History], Plan],
+        read: Callable[[Case, History, Outcome], Sequence[Evidence]],
+        asked_when: str,
+        *,
+        left_out: Callable[[Outcome], Sequence[NotChecked]] = lambda _outcome: (),
+        revise: Callable[[Sequence[Evidence], Outcome], list[Evidence]] = lambda findings, _outcome: list(findings),
+        thread_checks: tuple[str, ...] = (),
+    ) -> Probe:
+        """The probe; its question is the title of its page."""
+        title = self.page.partition("\n")[0]
+        return Probe(
+            code=self.code,
+            name=self.name,
+            asks=title[:1].lower() + title[1:],
+            asked_when=asked_when,
+            plan=plan,
+            read=read,
+            left_out=left_out,
+            revise=revise,
+            thread_checks=thread_checks,
+        )
+
+
 def unasked(code: str, name: str, reason: str, *, moot: bool = True) -> NotChecked:
     """``NotChecked`` with the reason why the probe does not run. Not ``moot``: the user can make it run."""
     return NotChecked(code=code, name=name, reason=reason, moot=moot)
@@ -108,12 +164,5 @@ def evidence(
     facts: Mapping[str, FactValue] | None = None,
 ) -> Evidence:
     """Evidence that points at a child run."""
-    return Maker(code, severity)(
-        kind,
-        subject,
-        observed=observed,
-        expected=expected,
-        message=message,
-        source=RunSource(run=outcome.id, stream=stream),
-        facts=facts,
-    )
+    maker = Maker(code, severity, RunSource(run=outcome.id, stream=stream))
+    return maker(kind, subject, observed=observed, expected=expected, message=message, facts=facts)

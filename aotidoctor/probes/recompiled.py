@@ -25,16 +25,17 @@ from dataclasses import replace
 
 from aotidoctor.localize.comparison import FINE, read_comparison
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked
 from aotidoctor.model.jobs import Recompile, change_fields
 from aotidoctor.model.record import JsonObject
 from aotidoctor.model.report import compile_again
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import call_outputs, device_of, run_of, same_outputs, user_code
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-017", "recompiled"
+FIND = RunFinder(CODE, NAME, __doc__)
 COMPARISON = "AD-RUN-011"
 OTHER_TYPES = ("structure", "dtype")
 WRONG = ("differs", "nan", *OTHER_TYPES)
@@ -68,7 +69,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         reason = f"{explained} explains wrong numbers already"
     else:
         return compile_request(case, NAME, "the same program, compiled here")
-    return unasked(CODE, NAME, reason)
+    return FIND.unchecked(reason)
 
 
 def explanation_of(history: History) -> str | None:
@@ -131,11 +132,9 @@ def read_compile(case: Case, outcome: Outcome) -> Evidence:
         lines = [line.strip() for line in outcome.error.message.splitlines() if line.strip()]
         line = next((line for line in lines if "rror" in line), lines[0] if lines else "")
         text = f"{outcome.error.type}: {line[:300]}"
-    return evidence(
-        CODE,
+    return FIND.warn(outcome)(
         "failed",
-        Severity.WARN,
-        outcome,
+        None,
         observed=f"the exported program does not compile here: {text}"[:400],
         expected="a package",
         facts={"stage": outcome.stage, "error": text[:300]},
@@ -152,19 +151,16 @@ def read_with_facts(history: History, outcome: Outcome, facts: Mapping[str, Fact
     agrees = verdict_of(outcome)
     if agrees is None:
         why = f"{'the reference returned nothing' if succeeded(outcome) else 'it returned no outputs'} to compare"
-        return evidence(CODE, "unavailable", Severity.WARN, outcome, observed=why, expected="a comparison", facts=facts)
+        return FIND.warn(outcome)("unavailable", None, observed=why, expected="a comparison", facts=facts)
     if agrees:
         difference = f", with different code: {facts['first_difference']}" if facts.get("first_difference") else ""
         if facts.get("same_sources") is True:
             difference = ", from the same generated code: a different C++ compiler, or a damaged package"
         elif facts.get("same_kernels") is False:
             difference = f", with different kernels: {facts.get('first_difference')}"
-        return evidence(
-            CODE,
+        return FIND.warn(outcome)(
             "agrees",
-            Severity.WARN,
-            outcome,
-            subject=next((item.subject for item in history.of(COMPARISON)), None),
+            next((item.subject for item in history.of(COMPARISON)), None),
             observed=f"right when compiled here{difference}",
             expected="the same numbers as this package",
             facts={**facts, "remedy": REMEDY, "command": COMMAND},
@@ -175,22 +171,15 @@ def read_with_facts(history: History, outcome: Outcome, facts: Mapping[str, Fact
     how = f"max |difference| {worst:.3g}" if types is None else f"{types.dtype}, not {types.reference_dtype}"
     plain = history.plain
     same = plain is not None and same_outputs(call_outputs(plain, 0), call_outputs(outcome, 0))
-    return evidence(
-        CODE,
+    return FIND.warn(outcome)(
         "differs",
-        Severity.WARN,
-        outcome,
+        None,
         observed=f"also wrong when compiled here: {how}{', the same bits' if same else ''}",
         expected="the reference's outputs",
         facts={**facts, "max_abs_diff": worst, "same_outputs": same},
     )
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="does the compiler of this host produce the same wrong numbers?",
-    asked_when="when the package differs from an exported program and no input, weight or chance explains it",
-    plan=plan,
-    read=read,
+PROBE = FIND.probe(
+    plan, read, "when the package differs from an exported program and no input, weight or chance explains it"
 )

@@ -36,11 +36,12 @@ from aotidoctor.model.report import merged_facts
 from aotidoctor.model.run import Outcome, Request, Signalled, TimedOut
 from aotidoctor.probes.payload import reference_comparison, run_request, stored_rows
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, Reuse, RunFinder, succeeded
 from aotidoctor.probes.reference_findings import CODE, FURTHER, is_another_program, output_finding, weights_finding
 from aotidoctor.probes.symptoms import recognise
 
 NAME, EMULATION = "reference", "emulation"
+FIND = RunFinder(CODE, NAME, __doc__)
 # The stage of the worker after the outputs were compared, when only the float64 run is missing.
 FLOAT64 = "float64"
 # The job that runs the reference without the package.
@@ -71,7 +72,7 @@ MODEL_REFUSES = (
 def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     """Plan a run if a reference was given and the plain run returned; else reuse the emulation if there was one."""
     if case.options.reference is None:
-        return unasked(CODE, NAME, "no --reference was given", moot=False)
+        return FIND.unchecked("no --reference was given", moot=False)
     # A package that could not be run here and was emulated.
     emulated = history.outcomes.get(EMULATION)
     if "plain_run" not in history.outcomes and emulated is not None and "reference" in emulated.result:
@@ -80,7 +81,7 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
         request = run_request(case, NAME, "whether the reference takes these inputs", **comparison(case))
         return replace(request, job=ALONE)
     if case.inputs is None or not succeeded(history.plain):
-        return unasked(CODE, NAME, "the plain run returned no outputs to compare")
+        return FIND.unchecked("the plain run returned no outputs to compare")
     return run_request(case, NAME, "against the exported program", calls=1, **comparison(case))
 
 
@@ -129,12 +130,12 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if result.get("unavailable") or not result:
         why = str(result.get("unavailable") or "no comparison was made").strip().splitlines()[0][:300]
         expected = "a reference that can run"
-        return [evidence(CODE, "unavailable", Severity.WARN, outcome, observed=why, expected=expected)]
+        return [FIND.warn(outcome)("unavailable", None, observed=why, expected=expected)]
     if result.get("error"):
         return [raised_evidence(case, history, result, outcome)]
     if outcome.request.job == ALONE:
         observed, expected = "the reference returns for these inputs", "what the package does not"
-        return [evidence(CODE, "returns", Severity.INFO, outcome, observed=observed, expected=expected)]
+        return [FIND.info(outcome)("returns", None, observed=observed, expected=expected)]
     if (merged := _merged(result, outcome)) is not None:
         return [merged]
     found = _numbers(case, history, outcome)
@@ -144,7 +145,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if named:
         outputs = ", ".join(str(item.get("path")) for item in objects(result.get("outputs")))
         observed, expected = f"a tolerance for {', '.join(named)}", f"one of {outputs}"
-        found.append(evidence(CODE, "tolerance", Severity.WARN, outcome, observed=observed, expected=expected))
+        found.append(FIND.warn(outcome)("tolerance", None, observed=observed, expected=expected))
     return found
 
 
@@ -163,7 +164,7 @@ def raised_evidence(
     symptom = recognise(error)
     if symptom.name in LACKING:
         expected = "a reference that can run"
-        return evidence(CODE, "unavailable", Severity.WARN, outcome, observed=error, expected=expected)
+        return FIND.warn(outcome)("unavailable", None, observed=error, expected=expected)
     refused = result.get("refused")
     # Bounds of the program may be narrower than what its code can do; a size out of its range is an error.
     guard = _GUARD.search(error)
@@ -198,12 +199,9 @@ def raised_evidence(
         place += f" at {where}"
     what = "its own example inputs as well" if facts.get("remedy") == MODEL_REFUSES else "these inputs"
     by = "" if history.plain is None or not succeeded(history.plain) else ", while the package returned"
-    return evidence(
-        CODE,
+    return FIND.at(Severity.WARN if harmless else Severity.ERROR, outcome)(
         "raises",
-        Severity.WARN if harmless else Severity.ERROR,
-        outcome,
-        subject=subject,
+        subject,
         observed=f"{who} refuses {what}{by}: {error}{place}",
         expected="outputs",
         facts={**facts, "line": error},
@@ -216,12 +214,9 @@ def _merged(result: JsonObject, outcome: Outcome) -> Evidence | None:
     if not isinstance(merged, dict):
         return None
     path, other = str(merged.get("path")), str(merged.get("other"))
-    return evidence(
-        CODE,
+    return FIND.error(outcome)(
         "merged",
-        Severity.ERROR,
-        outcome,
-        subject=path,
+        path,
         observed=f"never read: {other} stands in its place (with it there the reference gives the same outputs)",
         expected="an input that the code reads",
         facts={**merged_facts(path, other)},
@@ -234,7 +229,7 @@ def _unfinished_reason(case: Case, outcome: Outcome) -> Evidence:
     if outcome.stage.startswith(("run", "scan", "unload")) and not isinstance(outcome.ending, TimedOut):
         return ending
     why = f"{ending.observed} ({outcome.stage})"
-    return evidence(CODE, "unavailable", Severity.WARN, outcome, observed=why, expected="a reference that can run")
+    return FIND.warn(outcome)("unavailable", None, observed=why, expected="a reference that can run")
 
 
 def _numbers(case: Case, history: History, outcome: Outcome) -> list[Evidence]:
@@ -283,9 +278,7 @@ def _mutation(item: JsonObject, outcome: Outcome) -> Evidence:
         observed, expected = "unchanged by the package", "changed, as by the reference"
     path = str(item.get("path"))
     facts: dict[str, FactValue] = {"path": path, "package": ours, "reference": theirs, "aliased": False}
-    return evidence(
-        CODE, "mutation", Severity.ERROR, outcome, subject=path, observed=observed, expected=expected, facts=facts
-    )
+    return FIND.error(outcome)("mutation", path, observed=observed, expected=expected, facts=facts)
 
 
 def _aliases(result: JsonObject, outcome: Outcome) -> list[Evidence]:
@@ -295,12 +288,9 @@ def _aliases(result: JsonObject, outcome: Outcome) -> list[Evidence]:
         ours, theirs = (_names(item.get(side)) for side in ("package", "reference"))
         more = set(ours) - set(theirs)
         found.append(
-            evidence(
-                CODE,
+            FIND.at(Severity.WARN if more else Severity.INFO, outcome)(
                 "alias",
-                Severity.WARN if more else Severity.INFO,
-                outcome,
-                subject=str(item.get("path")),
+                str(item.get("path")),
                 observed=f"shares memory with {', '.join(ours) or 'nothing'}",
                 expected=f"with {', '.join(theirs) or 'nothing'}, as of the reference",
                 facts={"partners": ours, "reference_partners": theirs},
@@ -313,11 +303,4 @@ def _names(value: JsonValue) -> tuple[str, ...]:
     return tuple(str(item) for item in value) if isinstance(value, list) else ()
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="do outputs, weights and side effects agree with the exported program?",
-    asked_when="when --reference was given and the plain run returned",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when --reference was given and the plain run returned")

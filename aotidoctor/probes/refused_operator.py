@@ -24,14 +24,15 @@ from math import prod
 
 from aotidoctor.localize.comparison import kernel_inputs
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity, plural
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, plural
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome
 from aotidoctor.model.torch_names import SCALAR_NAMES
-from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, Reuse, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-037", "refused_input"
+FIND = RunFinder(CODE, NAME, __doc__)
 _LONGEST = 2000
 _PRODUCT = re.compile(r"shapes cannot be multiplied \((\d{1,18})x(\d{1,18}) and (\d{1,18})x(\d{1,18})\)")
 _BATCH = re.compile(
@@ -66,11 +67,11 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
     """Reuse the plain run if it raised and the package does not record the properties of its inputs."""
     plain = history.plain
     if plain is None or succeeded(plain) or case.inputs is None or _line(history) is None:
-        return unasked(CODE, NAME, "the plain run raised nothing")
+        return FIND.unchecked("the plain run raised nothing")
     if history.errors("AD-IN", "AD-LOAD"):
-        return unasked(CODE, NAME, "a static finding already explains a failure")
+        return FIND.unchecked("a static finding already explains a failure")
     if case.contract is not None and not case.contract.leaves_open():
-        return unasked(CODE, NAME, "the package records the properties of its inputs")
+        return FIND.unchecked("the package records the properties of its inputs")
     return Reuse(probe="plain_run")
 
 
@@ -95,12 +96,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     inputs = {path: one for path, one in case.tensors.items() if path in received} or case.tensors
     found = [one for reader in (_of_product, _of_batches, _of_dims, _of_dtypes) for one in reader(line, inputs, case)]
     return [
-        evidence(
-            CODE,
+        FIND.error(outcome)(
             one.kind,
-            Severity.ERROR,
-            outcome,
-            subject=one.subject,
+            one.subject,
             observed=one.observed,
             expected=f"{one.expected} ({line})" if len(line) < 200 else one.expected,
             facts={"path": one.path, **one.facts},
@@ -199,11 +197,6 @@ def _of_dtypes(line: str, inputs: dict[str, TensorDesc], case: Case) -> Iterator
         yield _Refused(kind="dtype", path=path, subject=path, observed=str(got), expected=wanted, facts=facts)
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="which input did an operator of PyTorch refuse?",
-    asked_when="when an operator raised and the package does not record the properties of its inputs (no further run)",
-    plan=plan,
-    read=read,
+PROBE = FIND.probe(
+    plan, read, "when an operator raised and the package does not record the properties of its inputs (no further run)"
 )

@@ -37,9 +37,10 @@ from aotidoctor.probes.payload import (
     seen_inputs,
 )
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-002", "again"
+FIND = RunFinder(CODE, NAME, __doc__)
 # Not 0x00 (the content of fresh pages) and not 0xFF (NaN in every float type, which a later max() may hide).
 FILL = 0x5A
 IN_KERNEL = re.compile(r" in (\w+)$")
@@ -55,17 +56,17 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan a run unless the static findings or the symptom already explain the outcome."""
     plain = history.plain
     if plain is None:
-        return unasked(CODE, NAME, "there was no plain run")
+        return FIND.unchecked("there was no plain run")
     if case.options.repeat < 2:
-        return unasked(CODE, NAME, "--repeat 1", moot=False)
+        return FIND.unchecked("--repeat 1", moot=False)
     if history.static_errors():
-        return unasked(CODE, NAME, "a static finding already explains the behaviour")
+        return FIND.unchecked("a static finding already explains the behaviour")
     if plain.error is not None and not history.has("AD-RUN-001", "signalled"):
-        return unasked(CODE, NAME, "an exception was raised: its message decides, not how often it occurs")
+        return FIND.unchecked("an exception was raised: its message decides, not how often it occurs")
     if case.inputs is None:
-        return unasked(CODE, NAME, "nothing was called: there are no inputs")
+        return FIND.unchecked("nothing was called: there are no inputs")
     if history.hangs_in_operator():
-        return unasked(CODE, NAME, "the traced run hung in the same way")
+        return FIND.unchecked("the traced run hung in the same way")
     options, contract, calls = case.options, case.contract, calls_to_compare(case, plain)
     # One run may answer ``memory_fill`` as well: the same bits in filled memory are the same bits again. If they
     # differ, ``memory_fill`` repeats the call without the filling, which shows the reason.
@@ -119,16 +120,8 @@ def read_repeated(case: Case, plain: Outcome, outcome: Outcome) -> Sequence[Evid
             kind, severity, subject = "flaky", Severity.ERROR, ending.subject
             observed, facts = f"1 of 2 runs failed: {ending.observed}", {**ending.facts, **facts}
     return [
-        evidence(
-            CODE,
-            kind,
-            severity,
-            outcome,
-            subject=subject,
-            observed=observed,
-            expected="the same ending in each run",
-            message=message,
-            facts=facts,
+        FIND.at(severity, outcome)(
+            kind, subject, observed=observed, expected="the same ending in each run", message=message, facts=facts
         )
     ]
 
@@ -139,9 +132,7 @@ def _compare(case: Case, plain: Outcome, outcome: Outcome) -> Evidence:
     changed = any(value.changed for value in seen_inputs(plain))
     random_ops = case.needs.random_ops
     if within and between:
-        return evidence(
-            CODE, "same", Severity.INFO, outcome, observed="bit-identical outputs", expected="the same bits"
-        )
+        return FIND.info(outcome)("same", None, observed="bit-identical outputs", expected="the same bits")
     # Another process gave the same in its second call, too.
     both = count_calls(plain) > 1 and count_calls(outcome) > 1
     repeated = both and same_outputs(call_outputs(plain, 1), call_outputs(outcome, 1))
@@ -152,12 +143,9 @@ def _compare(case: Case, plain: Outcome, outcome: Outcome) -> Evidence:
     samples = bool(random_ops) and not any(TRAINING.search(text) for text in random_ops)
     if samples and not within and case.options.reference is None:
         severity = Severity.WARN
-    return evidence(
-        CODE,
+    return FIND.at(severity, outcome)(
         "differs",
-        severity,
-        outcome,
-        subject=", ".join(_operators(random_ops)) or None,
+        ", ".join(_operators(random_ops)) or None,
         observed=f"different values in {'a second process' if within else 'the second call'}",
         expected="the same bits for the same inputs",
         facts={
@@ -195,11 +183,4 @@ def _operators(random_ops: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*names, *plain])) or list(random_ops)
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="is the outcome the same in a second run?",
-    asked_when="when it returned, or crashed without an explanation",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when it returned, or crashed without an explanation")

@@ -28,9 +28,10 @@ from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.cuda_probe import ACCESS, VAGUE, reason_to_skip, repeat_call, symptom_of, vanished_blocking
 from aotidoctor.probes.payload import device_of
-from aotidoctor.probes.probe import History, Plan, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, Plan, RunFinder, succeeded, unasked
 
 CODE, NAME = "AD-RUN-028", "sanitizer"
+FIND = RunFinder(CODE, NAME, __doc__)
 TOOL = "compute-sanitizer"
 INSTALL = (
     "compute-sanitizer is not installed; it is part of the CUDA toolkit: conda install -c nvidia cuda-sanitizer-api"
@@ -44,10 +45,10 @@ def plan(case: Case, history: History) -> Plan:
     """Plan one run per tool that can explain this failure."""
     reason = reason_to_skip(case, history)
     if reason is not None and not _answers_differ(case, history):
-        return unasked(CODE, NAME, reason)
+        return FIND.unchecked(reason)
     program = case.host.tools.get(TOOL)
     if not program:
-        return unasked(CODE, NAME, INSTALL, moot=False)
+        return FIND.unchecked(INSTALL, moot=False)
     plain = history.outcomes["plain_run"]
     symptom = "an answer" if succeeded(plain) else symptom_of(case, plain)
     varies = vanished_blocking(history) or _answers_differ(case, history)
@@ -92,16 +93,11 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         if first.kind == "invalid-access":
             facts["symptom"] = "cuda-misaligned" if first.facts.get("what") == "misaligned" else "cuda-illegal-access"
         return [
-            evidence(
-                CODE,
+            FIND.at(Severity.ERROR if first.kind == "invalid-access" else Severity.WARN, outcome, "tool")(
                 first.kind,
-                # Reads of unwritten memory, and hazards, need not be the reason of the failure.
-                Severity.ERROR if first.kind == "invalid-access" else Severity.WARN,
-                outcome,
-                subject=first.kernel,
+                first.kernel,
                 observed=_words(first),
                 expected="no report",
-                stream="tool",
                 facts={**facts, "total": found.total, "other_kernels": others},
             )
         ]
@@ -111,9 +107,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 
 def _quiet(kind: str, outcome: Outcome, observed: str, tool: str) -> Evidence:
-    return evidence(
-        CODE, kind, Severity.INFO, outcome, observed=observed, expected="a report", stream="tool", facts={"tool": tool}
-    )
+    return FIND.info(outcome, "tool")(kind, None, observed=observed, expected="a report", facts={"tool": tool})
 
 
 def _words(report: SanitizerReport) -> str:
@@ -129,11 +123,6 @@ def _words(report: SanitizerReport) -> str:
     return text + thread
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="what does compute-sanitizer see?",
-    asked_when="when an access faulted or the failure depends on timing, and compute-sanitizer is installed",
-    plan=plan,
-    read=read,
+PROBE = FIND.probe(
+    plan, read, "when an access faulted or the failure depends on timing, and compute-sanitizer is installed"
 )

@@ -23,13 +23,14 @@ from collections.abc import Sequence
 
 from aotidoctor.localize.bisection import CuttableSize, SmallestSizes, dim_cuts, lines_of, sizes_of
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked
 from aotidoctor.model.run import NotStarted, Outcome, Request
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-031", "shrink"
+FIND = RunFinder(CODE, NAME, __doc__)
 Signature = tuple[FactValue, ...]
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
 
@@ -51,7 +52,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         reason = "no dynamic size is larger than the least that was compiled"
     else:
         return run_request(case, NAME, "with smaller inputs")
-    return unasked(CODE, NAME, reason)
+    return FIND.unchecked(reason)
 
 
 def signature_of(case: Case, outcome: Outcome) -> Signature | None:
@@ -88,12 +89,9 @@ def finding(
     }
     observed = "; ".join(_text(one, end) for one in sizes)
     kind = "smaller" if smaller else "needs-all"
-    return evidence(
-        CODE,
+    return FIND.info(outcome)(
         kind if finished else "unfinished",
-        Severity.INFO,
-        outcome,
-        subject=named[smaller[0].name] if smaller else named[sizes[0].name],
+        named[smaller[0].name] if smaller else named[sizes[0].name],
         observed=f"fails in the same way with {observed}" + ("" if finished else "; the search was not finished"),
         expected="the smallest inputs that still fail",
         facts=facts,
@@ -109,11 +107,4 @@ def _text(size: CuttableSize, end: SmallestSizes) -> str:
     return f"{part.size} of {size.value} in {size.places[0]} ({rows}{gone})"
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="what are the smallest inputs with which it still fails?",
-    asked_when="with --shrink, when the plain run failed in a call with dynamic sizes",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "with --shrink, when the plain run failed in a call with dynamic sizes")

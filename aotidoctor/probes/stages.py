@@ -39,16 +39,17 @@ from aotidoctor.localize.stages import (
     next_stage,
 )
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
+from aotidoctor.model.evidence import Evidence, FactValue, NotChecked
 from aotidoctor.model.jobs import Stage, change_fields
 from aotidoctor.model.localization import CustodyStage
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import inputs_source, reference_comparison, user_code
-from aotidoctor.probes.probe import History, Probe, evidence, unasked
+from aotidoctor.probes.probe import History, RunFinder
 from aotidoctor.probes.recompiled import COMPARISON, WRONG, explanation_of
 from aotidoctor.probes.reference import raised_evidence
 
 CODE, NAME = "AD-RUN-038", "stages"
+FIND = RunFinder(CODE, NAME, __doc__)
 _OF_MODEL = (
     "The model itself raises, without export and compiler: correct the line that is named, or give it other inputs."
 )
@@ -59,18 +60,18 @@ _OWN_DECOMPOSITION = "program = program.run_decompositions({torch.ops.%s: your_o
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan the first stage if a model was given, or the package is known to differ from its program."""
     if case.inputs is None and case.generated is None:
-        return unasked(CODE, NAME, "there are no inputs")
+        return FIND.unchecked("there are no inputs")
     if case.options.model is None and case.options.reference is None:
         reason = (
             "model, export, decomposition, lowering and package could not be told apart: "
             "--model file.py:function and --reference exported.pt2 would do so"
         )
-        return unasked(CODE, NAME, reason, moot=False)
+        return FIND.unchecked(reason, moot=False)
     if case.options.model is None and not history.has(COMPARISON, *WRONG):
-        return unasked(CODE, NAME, "the package was not found to differ from the reference, and there is no --model")
+        return FIND.unchecked("the package was not found to differ from the reference, and there is no --model")
     if case.options.model is None and (explained := explanation_of(history)) is not None:
-        return unasked(CODE, NAME, f"{explained} explains wrong numbers already")
-    return next_request(case, history) or unasked(CODE, NAME, "the reference is a function, which has no stages")
+        return FIND.unchecked(f"{explained} explains wrong numbers already")
+    return next_request(case, history) or FIND.unchecked("the reference is a function, which has no stages")
 
 
 def next_request(case: Case, history: History, room: str | None = None) -> Request | None:
@@ -130,7 +131,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         done = ", ".join(row.name for row in rows if row.verdict == AGREES)
         if not done:
             return ()
-        return [evidence(CODE, "agrees", Severity.INFO, outcome, observed=f"{done} agree", expected="agreement")]
+        return [FIND.info(outcome)("agrees", None, observed=f"{done} agree", expected="agreement")]
     if first.name == EAGER:
         if history.has(COMPARISON, "raises"):
             return ()
@@ -152,12 +153,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     }
     at = f" ({first.where})" if first.where else ""
     return [
-        evidence(
-            CODE,
+        FIND.error(outcome)(
             kind,
-            Severity.ERROR,
-            outcome,
-            subject=first.operator,
+            first.operator,
             observed=f"{first.name} {first.verdict}{at}: {first.observed}",
             expected=f"what {first.against} computes",
             facts={key: value for key, value in facts.items() if value is not None},
@@ -211,11 +209,4 @@ def _first_finding(findings: Sequence[Evidence]) -> Evidence | None:
     return next((item for item in findings if item.code == CODE and item.kind in _CAUSES), None)
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="which stage between the model and its package breaks it?",
-    asked_when="when --model was given, or the package differs from its exported program",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when --model was given, or the package differs from its exported program")

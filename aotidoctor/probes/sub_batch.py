@@ -30,9 +30,10 @@ from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-019", "sub_batch"
+FIND = RunFinder(CODE, NAME, __doc__)
 # One row is its own case in compiled code: sizes of one are never symbols.
 FEWEST_ROWS = 2
 SUSPICIONS = (("AD-RUN-011", "differs"), ("AD-RUN-002", "differs"), ("AD-RUN-009", "depends"), ("AD-OUT-001", None))
@@ -50,19 +51,19 @@ class Batch:
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan a run if the numbers are suspicious, or with --probes sub_batch."""
     if not succeeded(history.plain) or case.inputs is None:
-        return unasked(CODE, NAME, "there are no outputs to compare")
+        return FIND.unchecked("there are no outputs to compare")
     if history.errors("AD-IN"):
-        return unasked(CODE, NAME, "a static finding already explains wrong numbers")
+        return FIND.unchecked("a static finding already explains wrong numbers")
     remarks = [item for item in history.findings if item.severity is not Severity.INFO]
     suspicious = any((item.code, kind) in SUSPICIONS for item in remarks for kind in (item.kind, None))
     if not suspicious and not case.options.localize and not case.options.asks_for(NAME):
-        return unasked(CODE, NAME, "the numbers are not suspicious; run this with --probes sub_batch")
+        return FIND.unchecked("the numbers are not suspicious; run this with --probes sub_batch")
     batch = None if case.contract is None else shared_batch(case.contract)
     if batch is None:
-        return unasked(CODE, NAME, "dim 0 is not a size that inputs and outputs share")
+        return FIND.unchecked("dim 0 is not a size that inputs and outputs share")
     rows = _rows(case, batch)
     if rows is None:
-        return unasked(CODE, NAME, f"no smaller batch ({batch.symbol}) is within what was compiled")
+        return FIND.unchecked(f"no smaller batch ({batch.symbol}) is within what was compiled")
     wanted = SubBatch(rows=rows, inputs=batch.inputs, outputs=batch.outputs)
     return run_request(case, NAME, f"the first {rows} rows alone", sub_batch=wanted, observe=())
 
@@ -123,7 +124,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         # This call is not the user's: indices may refer to rows that were cut off (the edges of a graph).
         ended = read_ending(CODE, case, outcome)
         why = f"the first half of the rows alone: {ended.observed}"
-        return [evidence(CODE, "undecided", Severity.INFO, outcome, observed=why, expected="the same rows")]
+        return [FIND.info(outcome)("undecided", None, observed=why, expected="the same rows")]
     result = parse_answer(SideBySide, outcome.result).sub_batch
     if result is None:
         return []
@@ -135,18 +136,15 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         worst = max(result.outputs, key=_difference, default=ComparedOutput())
         path = worst.path or "result"
         return [
-            evidence(
-                CODE,
+            FIND.info(outcome)(
                 "differs",
-                Severity.INFO,
-                outcome,
-                subject=path,
+                path,
                 observed=f"max |difference| {_difference(worst):.3g} in the first {result.rows} of {result.of} rows",
                 expected="the same rows: they do not influence each other",
                 facts={"max_abs_diff": _difference(worst), "rows": result.rows, "of": result.of, "output": path},
             )
         ]
-    return [evidence(CODE, kind, Severity.INFO, outcome, observed=observed, expected="the same rows")]
+    return [FIND.info(outcome)(kind, None, observed=observed, expected="the same rows")]
 
 
 def _difference(item: ComparedOutput) -> float:
@@ -155,11 +153,4 @@ def _difference(item: ComparedOutput) -> float:
     return 0.0 if item.agrees else float("inf")
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="does a row depend on the other rows of its batch?",
-    asked_when="when numbers are odd and dim 0 is one shared size, or with --probes sub_batch",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when numbers are odd and dim 0 is one shared size, or with --probes sub_batch")

@@ -27,9 +27,10 @@ from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request, TimedOut
 from aotidoctor.probes.payload import device_of, run_of, run_request
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.probe import History, Probe, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-006", "threads"
+FIND = RunFinder(CODE, NAME, __doc__)
 # A time limit counts as a hang if several threads exceed this multiple of the seconds of one thread, twice.
 LONGER = 3
 
@@ -40,22 +41,22 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     odd = any(item.kind == "differs" for item in history.errors("AD-RUN-002", "AD-RUN-011"))
     requested = case.options.localize or case.options.asks_for(NAME)
     if not failed and not odd and not (requested and succeeded(history.plain)):
-        return unasked(CODE, NAME, "nothing crashed, hung or was intermittent; run this with --probes threads")
+        return FIND.unchecked("nothing crashed, hung or was intermittent; run this with --probes threads")
     if history.static_errors():
-        return unasked(CODE, NAME, "a static finding already explains it; its treatment is tried instead")
+        return FIND.unchecked("a static finding already explains it; its treatment is tried instead")
     if case.options.threads == 1:
-        return unasked(CODE, NAME, "it already ran with one thread")
+        return FIND.unchecked("it already ran with one thread")
     if failed:
         return run_request(case, NAME, "with one thread", threads=1)
     plain = history.plain
     if plain is not None and parse_answer(Acted, plain.result).threads == 1:
-        return unasked(CODE, NAME, "it already ran with one thread")
+        return FIND.unchecked("it already ran with one thread")
     if device_of(case) != "cpu":
-        return unasked(CODE, NAME, "CPU threads do not compute on a different device")
+        return FIND.unchecked("CPU threads do not compute on a different device")
     if plain is None or case.inputs is None:
-        return unasked(CODE, NAME, "there was no call to repeat")
+        return FIND.unchecked("there was no call to repeat")
     if case.needs.random_ops or case.needs.uninitialized_ops:
-        return unasked(CODE, NAME, "the package itself explains why outputs differ")
+        return FIND.unchecked("the package itself explains why outputs differ")
     return run_request(case, NAME, "several threads against one", against_threads=1, observe=())
 
 
@@ -65,17 +66,15 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         return _read_changing(case, outcome)
     if not succeeded(outcome):
         observed = f"{read_ending(CODE, case, outcome).observed} with one thread"
-        return [evidence(CODE, "same", Severity.INFO, outcome, observed=observed, expected="no failure")]
+        return [FIND.info(outcome)("same", None, observed=observed, expected="no failure")]
     # No hang but a busy machine, unless both runs with several threads had far longer than one thread needed.
     runs = [history.outcomes.get(name) for name in ("plain_run", "again")]
     limits = [run.ending.limit for run in runs if run is not None and isinstance(run.ending, TimedOut)]
     if limits and (len(limits) < len(runs) or min(limits) < LONGER * outcome.seconds):
         return [
-            evidence(
-                CODE,
+            FIND.info(outcome)(
                 "slow",
-                Severity.INFO,
-                outcome,
+                None,
                 observed=f"outputs with one thread, after {outcome.seconds:.1f} s",
                 expected="the same ending as with several",
                 message="a time limit that several threads exceeded once, or only just, is not evidence of a race",
@@ -83,11 +82,9 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
             )
         ]
     return [
-        evidence(
-            CODE,
+        FIND.error(outcome)(
             "heals",
-            Severity.ERROR,
-            outcome,
+            None,
             observed="outputs with one thread",
             expected="the same ending as with several",
             facts={"threads": 1},
@@ -118,14 +115,9 @@ def _read_changing(case: Case, outcome: Outcome) -> Sequence[Evidence]:
     facts: dict[str, FactValue] = {"threads": 1, "max_abs_diff": far}
     severity = Severity.ERROR if kind in ("heals", "differs") else Severity.INFO
     expected = "equal outputs in equal calls"
-    return [evidence(CODE, kind, severity, outcome, observed=observed, expected=expected, facts=facts)]
+    return [FIND.at(severity, outcome)(kind, None, observed=observed, expected=expected, facts=facts)]
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="does the failure disappear with one thread?",
-    asked_when="when it crashed, hung, was flaky or gave changing or wrong outputs, and nothing static explains it",
-    plan=plan,
-    read=read,
+PROBE = FIND.probe(
+    plan, read, "when it crashed, hung, was flaky or gave changing or wrong outputs, and nothing static explains it"
 )

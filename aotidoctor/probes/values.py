@@ -24,9 +24,10 @@ from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.model.torch_names import HALF
 from aotidoctor.probes.payload import call_outputs, run_of, run_request, seen_constants, seen_inputs, stored_rows
-from aotidoctor.probes.probe import History, Probe, Reuse, evidence, succeeded, unasked
+from aotidoctor.probes.probe import History, Reuse, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-005", "values"
+FIND = RunFinder(CODE, NAME, __doc__)
 NONFINITE = ("nan-output", "inf-output")
 # The check of strides: a package may use the strides of its inputs.
 STRIDE = "AD-IN-014"
@@ -36,9 +37,9 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     """Reuse the plain run if all outputs are finite: then the content of the weights does not matter."""
     plain = history.plain
     if plain is None or case.inputs is None or not succeeded(plain):
-        return unasked(CODE, NAME, "the plain run returned no outputs")
+        return FIND.unchecked("the plain run returned no outputs")
     if "values" not in run_of(plain).observe:
-        return unasked(CODE, NAME, "aotidoctor could not look at the values")
+        return FIND.unchecked("aotidoctor could not look at the values")
     if not _bad(plain) or explains_values(history):
         return Reuse(probe="plain_run")
     changes = {"inputs": None, "observe": ("constants",), "stored": stored_rows(case)}
@@ -59,7 +60,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     plain = history.plain or outcome
     bad = _bad(plain)
     if not bad:
-        return [evidence(CODE, "clean", Severity.INFO, plain, observed="finite outputs", expected="finite outputs")]
+        return [FIND.info(plain)("clean", None, observed="finite outputs", expected="finite outputs")]
     weights = None if explains_values(history) else outcome
     # Operators that may read unwritten memory, in kernels with a NaN as a constant.
     needs = case.needs
@@ -94,23 +95,13 @@ def _finding(bad: ObservedTensor, plain: Outcome, weights: Outcome | None, unwri
         origin = f", and in {', '.join(dirty_inputs)}"
     elif dirty_constants:
         origin = f", and in the constants {', '.join(dirty_constants[:4])}"
-    return evidence(
-        CODE,
+    return FIND.at(Severity.ERROR if nan or dirty_constants or half else Severity.WARN, plain)(
         "nan-output" if nan else "inf-output",
-        Severity.ERROR if nan or dirty_constants or half else Severity.WARN,
-        plain,
-        subject=", ".join(dirty_inputs or dirty_constants or unwritten) or bad.path,
+        ", ".join(dirty_inputs or dirty_constants or unwritten) or bad.path,
         observed=f"{nan} NaN and {inf} Inf in {bad.path}{origin}",
         expected="finite values",
         facts=facts,
     )
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="NaN or Inf, and where from?",
-    asked_when="when the plain run returned (a further run only for NaN or Inf)",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "when the plain run returned (a further run only for NaN or Inf)")

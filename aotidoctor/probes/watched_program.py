@@ -29,10 +29,11 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import ChildError, Exited, Outcome, Signalled
 from aotidoctor.probes.plain_run import custom_ops, ending_of
-from aotidoctor.probes.probe import History, Probe, evidence, unasked
+from aotidoctor.probes.probe import History, RunFinder
 from aotidoctor.probes.symptoms import recognise
 
 CODE, NAME = "AD-RUN-033", "watched_program"
+FIND = RunFinder(CODE, NAME, __doc__)
 _ABORTS = "SIGABRT"
 _HIGHEST_SIGNAL = 64
 # The last output of Python and the C++ runtime, with the lines of the message.
@@ -49,7 +50,7 @@ _TRACEBACK = re.compile(
 
 def plan(case: Case, history: History) -> NotChecked:
     """Plan no run: ``watch`` and ``guard`` already have the program."""
-    return unasked(CODE, NAME, "this probe is for aotidoctor watch and aotidoctor.guard()")
+    return FIND.unchecked("this probe is for aotidoctor watch and aotidoctor.guard()")
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
@@ -62,16 +63,12 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         facts |= {"type": outcome.error.type, "symptom": symptom.name, "line": symptom.line, **symptom.facts}
     program = PurePosixPath(outcome.argv[0]).name if outcome.argv else "the program"
     return [
-        evidence(
-            CODE,
+        FIND.at(Severity.INFO if good else Severity.ERROR, outcome, "stderr")(
             kind,
-            Severity.INFO if good else Severity.ERROR,
-            outcome,
-            subject=program,
+            program,
             observed=observed,
             expected="no exception" if isinstance(outcome.ending, Exited) and outcome.ending.done else "exit status 0",
             message=f"{program}: {observed}" + (f": {symptom.line}" if symptom.line else ""),
-            stream="stderr",
             facts=facts,
         )
     ]
@@ -124,11 +121,4 @@ def _ending(outcome: Outcome) -> tuple[str, str, dict[str, FactValue]]:
             return ending_of(outcome)
 
 
-PROBE = Probe(
-    code=CODE,
-    name=NAME,
-    asks="how did the program that loads the package end?",
-    asked_when="only by aotidoctor watch and aotidoctor.guard()",
-    plan=plan,
-    read=read,
-)
+PROBE = FIND.probe(plan, read, "only by aotidoctor watch and aotidoctor.guard()")
