@@ -16,8 +16,7 @@ from aotidoctor.commands.classify import classify_text
 from aotidoctor.commands.diagnose_package import REFERENCE_MODULES, runner_or_new
 from aotidoctor.diagnosis.rank import with_paths
 from aotidoctor.files import open_regular
-from aotidoctor.logs.diagnose_log import KNOWN, log_diagnoses
-from aotidoctor.logs.patterns import NAMED_CONFIDENCE
+from aotidoctor.logs.diagnose_log import log_diagnoses
 from aotidoctor.model.answers import JudgedProgram
 from aotidoctor.model.artifact import ArtifactKind, ExportedFacts
 from aotidoctor.model.case import Case, Options
@@ -45,7 +44,7 @@ from aotidoctor.program.verify_stages import (
 )
 from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.readers.package.read_package import read_artifact
-from aotidoctor.triage.finish import Invocation, finish
+from aotidoctor.triage.finish import KNOWN, Invocation, finish, is_lead
 from aotidoctor.triage.missing_file import no_such_file, refuse_missing_code
 from aotidoctor.triage.state import Session
 from aotidoctor.triage.static_checks import name_causes, run_check
@@ -287,7 +286,7 @@ def _causes(session: Session, question: VerifyRequest) -> tuple[Diagnosis, ...]:
         reference=None if question.is_function else ExportedFacts(name=""),
     )
     logged = [item for item in session.findings if item.code == KNOWN]
-    if logged and (causes := log_diagnoses(logged)) and causes[0].confidence >= NAMED_CONFIDENCE:
+    if logged and (causes := log_diagnoses(logged)) and not is_lead(causes[0], logged):
         raised = verify_stages.raised_error(session.runs[0])
         words = verify_stages.raised_evidence(raised, question.program).observed if raised is not None else ""
         return tuple(replace(item, looked_like=words) for item in causes)

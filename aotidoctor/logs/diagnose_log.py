@@ -19,11 +19,12 @@ from dataclasses import replace
 from aotidoctor.diagnosis.playbooks import NAME, KnownIssue, fill_text, find_playbook, subject_of, title_of
 from aotidoctor.logs.executorch import error_code
 from aotidoctor.logs.judgement import is_fixed
-from aotidoctor.logs.patterns import LEAST_CONFIDENCE, LEAST_SUSPICION, NAMED_CONFIDENCE, known_issue
+from aotidoctor.logs.patterns import LEAST_CONFIDENCE, LEAST_SUSPICION, known_issue
 from aotidoctor.logs.splits import kind_of, split_of
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, Severity, shorten
 from aotidoctor.model.report import Diagnosis, LogEvent, LogMatch, LogReading, Playbook, Remedy, Status
 from aotidoctor.model.torch_names import DEVICE_TYPES, SCALAR_NAMES, scalar_type
+from aotidoctor.triage.finish import KNOWN, NAMED_CONFIDENCE
 
 # Sentences.
 _SCALAR = re.compile(r"^(?P<number>\d+)?\(?(?:at::)?k?(?P<name>[A-Za-z]\w*)?\)?$")
@@ -163,7 +164,7 @@ def _word(path: str) -> str:
 
 
 # Findings and diagnoses.
-KNOWN, UNKNOWN, UNREAD = "AD-LOG-001", "AD-LOG-002", "AD-LOG-003"
+UNKNOWN, UNREAD = "AD-LOG-002", "AD-LOG-003"
 _LONGEST, _FRAMES = 300, 5
 # Causes whose subject is a kernel where no input is named.
 _OF_KERNELS = ("index-out-of-range", "cuda-device-assert", "integer-division", "kernel-crash", "cuda-illegal-access")
@@ -226,12 +227,6 @@ def judge_log(reading: LogReading, diagnoses: tuple[Diagnosis, ...]) -> tuple[st
     if reading.has_failure:
         return "unknown", diagnoses
     return "unknown" if reading.out_of_time else "healthy", ()
-
-
-def is_lead(diagnosis: Diagnosis, findings: Sequence[Evidence]) -> bool:
-    """Whether a log alone names the cause, and not surely enough: among other things examined it is "perhaps"."""
-    known = {item.id for item in findings if item.code == KNOWN}
-    return diagnosis.confidence < NAMED_CONFIDENCE and known.issuperset(diagnosis.evidence)
 
 
 def _sure(item: Evidence) -> float:

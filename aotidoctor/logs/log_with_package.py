@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from aotidoctor.localize.blame.indirect_failures import chains_in
 from aotidoctor.localize.culprit import called_operator, package_files, with_sources
-from aotidoctor.logs.diagnose_log import KNOWN, UNKNOWN, judge_log, log_diagnoses, with_ids
+from aotidoctor.logs.diagnose_log import UNKNOWN, judge_log, log_diagnoses, with_ids
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case
@@ -23,6 +23,7 @@ from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.localization import Chain, Frame, Localization
 from aotidoctor.model.report import Diagnosis, LogEvent, LogReading, Report
 from aotidoctor.triage import open_case
+from aotidoctor.triage.finish import KNOWN
 from aotidoctor.triage.missing_file import no_such_file
 from aotidoctor.triage.state import Session
 from aotidoctor.triage.static_checks import name_causes, run_checks

@@ -116,8 +116,6 @@ LEAST_CONFIDENCE = 0.5
 # The least confidence of a suspicion, which counts where nothing better is known.
 LEAST_SUSPICION = 0.3
 DEFAULT_CONFIDENCE = 0.7
-# Below this a cause is "perhaps": it is shown, and the failure counts as unexplained.
-NAMED_CONFIDENCE = 0.6
 STAGES = ("", "export", "compile", "link", "package", "load", "inputs", "run", "output", "serve", "host", "artifact")
 _BLOCK = re.compile(r"^```toml log\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TEXTS = ("regex", "example", "source", "stage", "component", "known", "fixed")

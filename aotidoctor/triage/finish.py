@@ -73,6 +73,16 @@ OF_THE_MODEL = frozenset(
 NEEDS_MODEL = "not tried: needs the model"
 
 
+# The finding of a cause in a log. Below the confidence a cause is "perhaps": the failure counts as unexplained.
+KNOWN, NAMED_CONFIDENCE = "AD-LOG-001", 0.6
+
+
+def is_lead(diagnosis: Diagnosis, findings: Sequence[Evidence]) -> bool:
+    """Whether a log alone names the cause, and not surely enough: among other things examined it is "perhaps"."""
+    known = {item.id for item in findings if item.code == KNOWN}
+    return diagnosis.confidence < NAMED_CONFIDENCE and bool(diagnosis.evidence) and known.issuperset(diagnosis.evidence)
+
+
 def _mark_untried(diagnosis: Diagnosis) -> Diagnosis:
     """Say of advice about the model that nobody tried it."""
     remedy = diagnosis.remedy
@@ -98,16 +108,17 @@ def finish(
 ) -> Report:
     """Build the signed report.
 
-    Without a ``verdict`` it is ``problem`` where there is a cause, ``unknown`` where there is an error finding or the
-    report is partial, else ``healthy``; without a ``stage`` it is that of the first cause.
+    Without a ``verdict`` it is ``problem`` where a cause is more than a lead, ``unknown`` where there is a lead or an
+    error finding or the report is partial, else ``healthy``; without a ``stage`` it is that of the first cause.
     """
     added = current_extensions()
     diagnoses = tuple(map(_mark_untried, diagnoses))
     late = out_of_time or found.out_of_time
     partial = interrupted or late or cannot_examine is not None
     failed = partial or any(item.severity is Severity.ERROR for item in found.findings)
+    is_named = bool(diagnoses) and not is_lead(diagnoses[0], found.findings)
     report = Report(
-        verdict=verdict or ("problem" if diagnoses else "unknown" if failed else "healthy"),
+        verdict=verdict or ("problem" if is_named else "unknown" if diagnoses or failed else "healthy"),
         stage=stage or (diagnoses[0].stage or None if diagnoses else None),
         case=found.case,
         diagnoses=diagnoses,

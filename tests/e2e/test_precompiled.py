@@ -53,3 +53,43 @@ def test_function_is_not_loaded_without_trust(function, command_line):
     report = json.loads(done.stdout)
     assert (report["runs"], done.returncode) == ([], 4)
     assert "--trust-pickle" in report["cannot_examine"]
+
+
+OPERATOR = """
+import torch
+
+@torch.library.custom_op("lab::scale", mutates_args=())
+def scale(x: torch.Tensor) -> torch.Tensor:
+    if x[0, 0] > 90:
+        raise RuntimeError("operator kernel unsupported for this dtype float")
+    return x * 2
+
+@scale.register_fake
+def _(x):
+    return torch.empty_like(x)
+"""
+CALL = """
+import sys, torch
+sys.path.insert(0, "")
+import operators
+
+def scaled(x):
+    return torch.ops.lab.scale(x) + 1
+
+with torch._dynamo.config.patch(enable_aot_compile=True):
+    made = torch.compile(scaled, fullgraph=True).aot_compile(((torch.randn(4, 8),), {}))
+made.save_compiled_function("refusing.bin")
+torch.save((torch.full((4, 8), 99.0),), "refused.pt")
+"""
+
+
+@pytest.mark.torch
+def test_cause_that_the_words_of_an_exception_merely_suggest_is_perhaps_the_one(function, command_line):
+    (function / "operators.py").write_text(OPERATOR)
+    made = warm_python.python(CALL, cwd=function)
+    assert made.returncode == 0, made.stderr
+    words = ("run", "refusing.bin", "--trust-pickle", "--setup", "operators.py", "--inputs", "refused.pt", "--json")
+    done = command_line(*words, cwd=function)
+    report = json.loads(done.stdout)
+    assert report["diagnoses"][0]["confidence"] < 0.6
+    assert (report["verdict"], done.returncode) == ("unknown", 3)

@@ -31,7 +31,7 @@ from aotidoctor.commands.bundle.bundle_members import (
     REPORT_MEMBER,
     safe_name,
 )
-from aotidoctor.logs.diagnose_log import is_lead, log_diagnoses
+from aotidoctor.logs.diagnose_log import log_diagnoses
 from aotidoctor.model import record_json
 from aotidoctor.model.case import Case
 from aotidoctor.model.errors import CannotExamineError, InputsError
@@ -324,7 +324,7 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
     findings = f"the findings of {len(session.runs)} saved runs are kept" if session.runs else UNJUDGED
     # Somebody packed it because of a failure, which may be one that only a run shows.
     unjudged = sent.is_bundle and not session.runs and not diagnoses
-    is_unknown = is_lead(diagnoses[0], session.findings) if diagnoses else partial or cannot or unjudged
+    is_unknown = not diagnoses and (partial or cannot or unjudged)
     reason = f"{change.message}; `analyze` does not execute anything: {findings}"
     session.not_checked.append(NotChecked(code="AD-RUN", name="runs", reason=reason))
     session.not_checked += [

@@ -34,7 +34,7 @@ from aotidoctor.commands.watch.used_packages import examine_packages, program_fa
 from aotidoctor.diagnosis.playbooks import find_playbook
 from aotidoctor.localize.culprit import localize
 from aotidoctor.localize.debugger_output import read_backtrace
-from aotidoctor.logs.diagnose_log import is_lead, log_diagnoses, log_findings
+from aotidoctor.logs.diagnose_log import log_diagnoses, log_findings
 from aotidoctor.logs.log_reading import read_log
 from aotidoctor.logs.log_with_package import CHECKED, translate_findings
 from aotidoctor.model.case import Options
@@ -44,7 +44,7 @@ from aotidoctor.model.report import Diagnosis, Event, EventKind, LogReading, OnE
 from aotidoctor.model.run import Outcome, Signalled, WatchedProgram
 from aotidoctor.probes import backtrace, blame, plain_run, watched_program
 from aotidoctor.probes.probe import History, succeeded
-from aotidoctor.triage.finish import Invocation, finish
+from aotidoctor.triage.finish import Invocation, finish, is_lead
 from aotidoctor.triage.state import Session
 from aotidoctor.triage.static_checks import name_causes
 
