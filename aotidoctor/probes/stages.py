@@ -66,7 +66,8 @@ def plan(case: Case, history: History) -> Request | NotChecked:
             "model, export, decomposition, lowering and package could not be told apart: "
             "--model file.py:function and --reference exported.pt2 would do so"
         )
-        return FIND.unchecked(reason, moot=False)
+        # Inputs that do not fit explain themselves, and of a healthy run nobody asks whose fault it is.
+        return FIND.unchecked(reason, moot=bool(history.static_errors()) or not history.errors("AD-RUN"))
     if case.options.model is None and not history.has(COMPARISON, *WRONG):
         return FIND.unchecked("the package was not found to differ from the reference, and there is no --model")
     if case.options.model is None and (explained := explanation_of(history)) is not None:

@@ -34,6 +34,18 @@ def test_why_not(options, findings, words):
     assert words in plan.reason
 
 
+@pytest.mark.parametrize(
+    ("findings", "moot"),
+    [
+        ((), True),
+        ((finding("AD-RUN-001", "crash"),), False),
+        ((finding("AD-RUN-001", "crash"), finding("AD-IN-003", "dtype")), True),
+    ],
+)
+def test_only_a_run_that_failed_for_no_known_reason_says_what_could_not_be_told(findings, moot):
+    assert stages.plan(case(), history(*findings)).moot is moot
+
+
 def test_a_program_begins_with_its_decompositions():
     plan = stages.plan(case(reference="exported.pt2"), history(DIFFERS))
     assert isinstance(plan, Request)
