@@ -342,10 +342,12 @@ class RemedyTried:
     """An attempt that came to its end: whether the outputs agree with those of plain PyTorch, and which do not.
 
     ``second`` is another call: what it was, and what came of it. Without ``compiled`` only the export was compared.
+    ``dims`` are the dynamic shapes of the export, as Python; empty where they cannot be written down.
     """
 
     agrees: bool | None = None
     differs: str = ""
+    dims: str = ""
     compiled: bool = False
     second: JsonObject | None = None
 

@@ -85,10 +85,12 @@ _SUGGESTION = _remedy(
     "ep = torch.export.export(model, args, dynamic_shapes=...)   # {suggested}",
     to="suggested",
 )
+# Stands in the command until the dims that were tried are known.
+_EXAMPLE_DIMS = "{'x': {0: torch.export.Dim.AUTO}}"
 _AUTO = _remedy(
     "dims auto",
     "Export with Dim.AUTO for these dims.",
-    "ep = torch.export.export(model, args, dynamic_shapes={'x': {0: torch.export.Dim.AUTO}})",
+    f"ep = torch.export.export(model, args, dynamic_shapes={_EXAMPLE_DIMS})",
     to="auto",
 )
 _LARGER = _remedy(
@@ -309,6 +311,8 @@ def judge_attempt(plan: Treatment, outcome: Outcome, message: str) -> Attempt | 
         case _:
             return Attempt(treatment=plan, kind="untried", words=f"the child ended in {outcome.stage}")
     found = parse_answer(RemedyTried, outcome.result)
+    if found.dims:
+        plan = replace(plan, command=plan.command.replace(_EXAMPLE_DIMS, found.dims))
     done = "it compiles" if found.compiled else "it exports"
     if found.agrees is False:
         return Attempt(

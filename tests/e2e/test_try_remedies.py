@@ -71,6 +71,10 @@ def strict():
 def steps():
     return export(Steps().eval(), (torch.randn(2, 10, 4),), dynamic_shapes={"x": {1: Dim("time", min=2, max=64)}})
 
+def reshaped():
+    both = {0: Dim("rows"), 1: Dim("columns")}
+    return export(module(lambda x, y: x + y.reshape(x.shape)), (torch.randn(4, 4), torch.randn(2, 8)), dynamic_shapes=(({}, both),))
+
 def same():
     x = torch.randn(3)
     return export(Two(), (x, x))
@@ -167,6 +171,13 @@ class TestOneHelps:
         assert "Dim.AUTO" not in remedy.text + remedy.command
         assert "time = 10" in remedy.command
         assert "that size only" in remedy.text
+
+    def test_the_dims_that_were_tried_are_the_ones_to_write(self, ask):
+        report = ask("reshaped")
+        remedy = report.diagnoses[0].remedy
+        assert attempts(report)["dims auto"] == "healed"
+        auto = "torch.export.Dim.AUTO"
+        assert f"dynamic_shapes=(({{}}, {{0: {auto}, 1: {auto}}}),))" in remedy.command
 
     def test_inputs_that_were_one_tensor(self, ask):
         report = ask("same")

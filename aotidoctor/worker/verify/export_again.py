@@ -35,6 +35,8 @@ from aotidoctor.worker.verify.graph_rules import has_fake
 from aotidoctor.worker.verify.program_view import leaf_examples, user_inputs
 
 _LONGEST_TRACE = 64 * 1024
+# Dims longer than this are no example to copy.
+_LONGEST_DIMS = 400
 _SEED = 0
 
 
@@ -176,6 +178,7 @@ def try_remedy(payload: TryRemedy, channel: Channel) -> dict[str, Any]:
     theirs = _call_model(export.model, export.call)
     channel.enter("export")
     program = _export(export)
+    channel.put(dims=_dims_source(export.dynamic_shapes))
     second = _second_call(export)
     if second is not None and (early := _second_result(program.module(), *second)).get("agrees") is not True:
         # Cheaper than to compile: the package will be no better.
@@ -422,6 +425,27 @@ def _marks(shapes: Any, mark: Any) -> Any:
     if isinstance(shapes, list | tuple):
         return type(shapes)(_marks(one, mark) for one in shapes)
     return mark if _is_dynamic(shapes) else shapes
+
+
+def _dims_source(shapes: Any) -> str:
+    """``dynamic_shapes`` as Python, at most ``_LONGEST_DIMS`` characters; empty where it holds a named Dim."""
+    import torch
+
+    hints = {str(getattr(torch.export.Dim, name)): f"torch.export.Dim.{name}" for name in ("AUTO", "DYNAMIC", "STATIC")}
+
+    def write(one: Any) -> str:
+        if isinstance(one, dict):
+            return "{" + ", ".join(f"{key!r}: {write(value)}" for key, value in one.items()) + "}"
+        if isinstance(one, list | tuple):
+            inner = ", ".join(map(write, one))
+            return f"[{inner}]" if isinstance(one, list) else f"({inner},)" if len(one) == 1 else f"({inner})"
+        return repr(one) if one is None or isinstance(one, int) else hints[str(one)]
+
+    try:
+        text = write(shapes)
+    except KeyError:
+        return ""
+    return text if len(text) <= _LONGEST_DIMS else ""
 
 
 def _larger_example(export: ExportCall, _step: Any) -> ExportCall:
