@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aotidoctor.localize.comparison import read_comparison
 from aotidoctor.localize.watched_values import FirstBad, WatchedValues, first_diverging, first_nonfinite, read_watched
 from aotidoctor.model.answers import parse_answer
 from aotidoctor.model.case import Case
@@ -88,7 +89,7 @@ def read_values(case: Case, history: History, watched: WatchedValues, outcome: O
     for nan in (True, False):
         bad = first_nonfinite(case, watched, nan=nan) if not found else None
         if bad is not None:
-            found.append(_bad_buffer(bad, outcome, nan=nan))
+            found.append(_bad_buffer(bad, history, outcome, nan=nan))
     found += _divergence(case, history, watched, outcome)
     return found or [note("clean", outcome, f"{len(watched.calls)} calls; no NaN or Inf reaches an output")]
 
@@ -98,7 +99,7 @@ def note(kind: str, outcome: Outcome, observed: str, **facts: FactValue) -> Evid
     return FIND.info(outcome)(kind, None, observed=observed, expected="the first call with bad values", facts=facts)
 
 
-def _bad_buffer(bad: FirstBad, outcome: Outcome, *, nan: bool) -> Evidence:
+def _bad_buffer(bad: FirstBad, history: History, outcome: Outcome, *, nan: bool) -> Evidence:
     what, count = ("NaN", bad.buffer.nan) if nan and bad.buffer.nan else ("Inf", bad.buffer.inf)
     if bad.source is not None:
         return note("propagated", outcome, f"{bad.call.name} reads {what} in {bad.source.name}", source=bad.source.name)
@@ -110,6 +111,7 @@ def _bad_buffer(bad: FirstBad, outcome: Outcome, *, nan: bool) -> Evidence:
         "half": bad.buffer.dtype in ("float16", "bfloat16"),
         "lowest": bad.lowest,
         "domain": bad.domain,
+        **_of_reference(history, what),
     }
     held = sum(buffer.inf for buffer in bad.call.read)
     reads = f", {held} Inf read" if held else ", its inputs finite"
@@ -121,6 +123,32 @@ def _bad_buffer(bad: FirstBad, outcome: Outcome, *, nan: bool) -> Evidence:
         expected="finite values",
         facts=facts,
     )
+
+
+def _of_reference(history: History, what: str) -> dict[str, FactValue]:
+    """Whether the reference returns NaN or Inf as well, which says who computes it, and the advice that follows."""
+    run = history.outcomes.get("reference")
+    outputs = read_comparison(run) if run is not None and succeeded(run) else ()
+    bad = [item for item in outputs if item.nan or item.inf]
+    if run is None or not bad:
+        return {}
+    if not any(item.nan_differs for item in bad):
+        remedy = (
+            f"The reference gives {what} at the same places: the model computes it from these values, not the compiler. "
+            "Guard the argument of that operation (clamp, eps, a mask that leaves one entry), and export again."
+        )
+        command = "x = torch.log(x.clamp(min=1e-12)); y = a / (b + 1e-12)   # in forward, then export again"
+        confirm = "a guarded model whose outputs are finite"
+        return {"reference": "same", "remedy": remedy, "command": command, "confirm": confirm}
+    if any(item.reference_nan or item.reference_inf for item in bad):
+        return {}
+    remedy = (
+        f"The reference is finite for these values ({run.id}): either they stand at the edge of what the operation can "
+        "take, where rounding decides, or the compiled code is at fault. Move them away from the edge first."
+    )
+    command = "torch.export.load('exported.pt2').module().double()(*(x.double() for x in args))   # finite as well?"
+    confirm = "the same operation in float64: finite there, it is the compiled code"
+    return {"reference": "finite", "remedy": remedy, "command": command, "confirm": confirm}
 
 
 def _divergence(case: Case, history: History, watched: WatchedValues, outcome: Outcome) -> list[Evidence]:

@@ -149,6 +149,10 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     return found
 
 
+# What ATen raises where an operator has no kernel for a dtype (2.6 to 2.15).
+_NO_KERNEL = re.compile(r"not implemented for '\w{1,40}'")
+
+
 def _guarded_path(case: Case, condition: str) -> str | None:
     """The user's path of the first input that a guard names."""
     leaves = case.reference.leaves if case.reference is not None else ()
@@ -184,6 +188,7 @@ def raised_evidence(
         subject = paths[0] if len(paths) == 1 else None
         facts |= {"paths": paths, "path": subject}
         facts |= {"operator": operator} if isinstance(operator, str) else {}
+        facts |= {"what": "a dtype is"} if _NO_KERNEL.search(error) else {}
         if always:
             subject = str(facts.get("operator", "the model"))
             line = f"# {error.splitlines()[0][:120]}: in forward, whatever the inputs are"

@@ -327,3 +327,18 @@ def test_a_product_without_its_bias_is_no_node_of_the_program(operators, named):
 def test_not_asked_when_the_call_failed():
     died = outcome(stage="run1", ending=Signalled(signal=11, name="SIGSEGV"))
     assert isinstance(kernel_values.plan(case(), history(NAN, plain_run=died)), NotChecked)
+
+
+@pytest.mark.parametrize(("differs", "theirs", "says"), [(False, 3, "same"), (True, 0, "finite"), (True, 1, None)])
+def test_the_reference_says_who_computes_nan(differs, theirs, says):
+    done = watched(call("cpp_fused_log_0", [buffer(low=-3.0)], [buffer("b", nan=3)]))
+    leaf = {
+        "path": "result",
+        "agrees": not differs,
+        "nan": [3, theirs],
+        "inf": [0, 0],
+        "what": "nan" if differs else None,
+    }
+    compared = outcome("reference", result={"reference": {"outputs": [leaf], "same_structure": True}})
+    found = kernel_values.read(case(), history(reference=compared), done)[0]
+    assert (found.kind, found.facts.get("reference")) == ("nan", says)
