@@ -11,14 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
+from aotidoctor.commands.case_options import CASE_OPTIONS
 from aotidoctor.model.case import FIELDS, Options, Tolerance, Tolerances, parse_tolerance
 from aotidoctor.model.errors import ArgumentError
 from aotidoctor.model.report import Report
 from aotidoctor.plugins.discover import find_plugins
 
 _DEFAULTS = Options()
-# What a seed of torch and a thread count of OpenMP can hold.
-_MAX_SEED, _MAX_THREADS = 2**63 - 1, 2**15
 PathLike = str | os.PathLike[str]
 ToleranceLike = float | str | Mapping[str | int, float] | Sequence[str]
 
@@ -120,35 +119,27 @@ def emulation(where: str, value: object) -> str:
 
 
 _READERS: Mapping[str, Callable[[str, object], object]] = {
-    "model_name": text,
-    "device": text,
-    "setup": path,
-    "custom_op_library": paths,
-    "reference": path,
-    "model": path,
-    "host": path,
-    "weights": path,
-    "data": paths,
-    "verify_data": flag,
-    "generate": flag,
-    "seed": count(0, _MAX_SEED),
-    "timeout": seconds,
-    "budget": seconds,
-    "repeat": count(1),
-    "jobs": count(1),
-    "threads": count(1, _MAX_THREADS),
-    "memory_limit": count(1),
-    "emulate": emulation,
-    "trust_pickle": flag,
+    "text": text,
+    "path": path,
+    "paths": paths,
+    "flag": flag,
+    "seconds": seconds,
+    "bytes": count(1),
     "probes": texts,
-    "skip_probes": texts,
-    "shrink": flag,
+    "emulate": emulation,
 }
+
+
+def _read(name: str, value: object) -> object:
+    """The value of one option. Raises ArgumentError."""
+    option = CASE_OPTIONS[name]
+    reader = count(option.least, option.most) if option.kind == "count" else _READERS[option.kind]
+    return reader(name, value)
 
 
 def explicit_options(given: Mapping[str, object]) -> dict[str, object]:
     """The options among the arguments of a call, in their order."""
-    return {name: value for name, value in given.items() if name in _READERS or name in ("rtol", "atol")}
+    return {name: value for name, value in given.items() if name in CASE_OPTIONS}
 
 
 def options_of(base: Options | None, given: Mapping[str, object]) -> Options:
@@ -159,7 +150,7 @@ def options_of(base: Options | None, given: Mapping[str, object]) -> Options:
     for name, value in given.items():
         if value is None or name in ("rtol", "atol"):
             continue
-        field, found = FIELDS.get(name, name), _READERS[name](name, value)
+        field, found = FIELDS.get(name, name), _read(name, value)
         if found != getattr(_DEFAULTS, field):
             chosen[field] = found
     rtol, atol = (given.get(name) for name in ("rtol", "atol"))
@@ -184,7 +175,7 @@ def option_words(given: Mapping[str, object]) -> tuple[str, ...]:
     found: list[str] = []
     for name, value in given.items():
         option = f"--{name.rstrip('_').replace('_', '-')}"
-        is_default = name in _READERS and value == getattr(_DEFAULTS, FIELDS.get(name, name))
+        is_default = name in CASE_OPTIONS and value == getattr(_DEFAULTS, FIELDS.get(name, name), None)
         if value is None or value is False or is_default:
             continue
         if value is True:

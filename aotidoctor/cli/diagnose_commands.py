@@ -27,13 +27,6 @@ from aotidoctor.model.report import Report
 @with_options(
     "package",
     "inputs",
-    "reference",
-    "model",
-    "host",
-    "setup",
-    "custom_op_library",
-    "weights",
-    "data",
     "cases",
     case="generate model_name device setup custom_op_library reference model host weights data rtol atol trust_pickle "
     "seed timeout budget repeat jobs threads memory_limit emulate probes skip_probes shrink",
@@ -53,34 +46,21 @@ def run(
     """
     opt.require_one_source(inputs, generate=wanted.generate)
     opt.require_plan(wanted.host, plan=plan)
-    from aotidoctor.commands import diagnose_package
-
     if plan:
+        from aotidoctor.commands import diagnose_package
+
         execute(
             "run",
             package,
             show,
             lambda _: diagnose_package.plan(package, inputs, wanted, argv=argv(), environ=os.environ),
         )
-    execute(
-        "run",
-        package,
-        replace(show, cases=cases),
-        lambda on_event: diagnose_package.diagnose(
-            package, inputs, wanted, argv=argv(), environ=os.environ, on_event=on_event
-        ),
-    )
+    _diagnose("run", package, inputs, wanted, replace(show, cases=cases))
 
 
 @with_options(
     "package",
     "inputs",
-    "reference",
-    "host",
-    "setup",
-    "custom_op_library",
-    "weights",
-    "data",
     case="generate model_name device setup custom_op_library reference host weights data verify_data trust_pickle seed "
     "threads",
 )
@@ -90,26 +70,12 @@ def check(package: opt.Package, inputs: opt.Inputs = None, *, wanted: Options, s
     Executes nothing from PACKAGE or the inputs file, and needs no torch.
     """
     opt.require_one_source(inputs, generate=wanted.generate)
-    from aotidoctor.commands import diagnose_package
-
-    execute(
-        "check",
-        package,
-        show,
-        lambda on_event: diagnose_package.diagnose(
-            package, inputs, wanted, argv=argv(), environ=os.environ, static_only=True, on_event=on_event
-        ),
-        static=True,
-    )
+    _diagnose("check", package, inputs, wanted, show, static=True)
 
 
 @with_options(
     "package",
     "inputs",
-    "reference",
-    "model",
-    "setup",
-    "custom_op_library",
     case="model_name device setup custom_op_library reference model trust_pickle timeout budget threads memory_limit "
     "emulate emulate_kernel shrink",
 )
@@ -119,17 +85,7 @@ def localize(package: opt.Package, inputs: opt.RequiredInputs, *, wanted: Option
     Does all that run does, and also determines the place if the diagnosis does not need it: the timeline of a healthy
     model, the values of every kernel, and, with --reference, which step of the compiler produces the wrong numbers.
     """
-    wanted = replace(wanted, localize=True)
-    from aotidoctor.commands import diagnose_package
-
-    execute(
-        "localize",
-        package,
-        show,
-        lambda on_event: diagnose_package.diagnose(
-            package, inputs, wanted, command="localize", argv=argv(), environ=os.environ, on_event=on_event
-        ),
-    )
+    _diagnose("localize", package, inputs, replace(wanted, localize=True), show)
 
 
 Package = Annotated[str | None, typer.Argument(metavar="[PACKAGE]", help="The .pt2 file; not with --from.")]
@@ -142,10 +98,7 @@ From = Annotated[
 @with_options(
     "package",
     "inputs",
-    "reference",
-    "setup",
     "from_",
-    "custom_op_library",
     case="reference rtol atol generate model_name device setup custom_op_library trust_pickle seed timeout budget "
     "threads memory_limit emulate",
 )
@@ -166,15 +119,29 @@ def compare(
         from aotidoctor.commands.analyze import saved_report
 
         execute("compare", from_, show, lambda _: saved_report.judge_saved_comparison(from_, wanted, argv=argv()))
+    _diagnose("compare", package or "", inputs, wanted, show)
+
+
+def _diagnose(
+    command: str, package: str, inputs: str | None, wanted: Options, show: Show, *, static: bool = False
+) -> None:
     from aotidoctor.commands import diagnose_package
 
     execute(
-        "compare",
-        package or "",
+        command,
+        package,
         show,
         lambda on_event: diagnose_package.diagnose(
-            package or "", inputs, wanted, command="compare", argv=argv(), environ=os.environ, on_event=on_event
+            package,
+            inputs,
+            wanted,
+            command=command,
+            argv=argv(),
+            environ=os.environ,
+            static_only=static,
+            on_event=on_event,
         ),
+        static=static,
     )
 
 

@@ -14,9 +14,11 @@ from contextlib import ExitStack
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
+from types import GenericAlias
 from typing import Annotated
 
 import typer
+from typer.models import OptionInfo
 
 from aotidoctor.cli import url_arguments
 from aotidoctor.cli.document_output import (
@@ -29,6 +31,7 @@ from aotidoctor.cli.document_output import (
     Show,
     chosen_format,
 )
+from aotidoctor.commands.case_options import CASE, CASE_OPTIONS, PROBES
 from aotidoctor.model.case import FIELDS, Options, Tolerance, Tolerances, parse_tolerance
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.report import Report
@@ -111,168 +114,60 @@ def _known_probes() -> list[str]:
     return [probe.name for probe in PROBES]
 
 
-# Headings of the options in --help; a command's own options have none of these.
-_CASE, _REFERENCE, _LIMITS, _PROBES, OUTPUT = "Case", "Reference", "Limits", "Probes", "Output"
+# Options of a case as parameters. A command that declares one of its own names the alias; the rest are read by name.
+OUTPUT = "Output"
+_TYPES: Mapping[str, type | GenericAlias] = {
+    "flag": bool,
+    "count": int,
+    "seconds": float,
+    "bytes": int,
+    "emulate": EmulateWhen,
+    "paths": list[str],
+    "tolerances": list[str],
+}
+_PARSERS: Mapping[str, Callable[[str], float]] = {"seconds": duration, "bytes": size}
+_COMPLETED: Mapping[str, Callable[[], Iterable[str]]] = {
+    "host": known_hosts,
+    "probes": _known_probes,
+    "skip_probes": _known_probes,
+}
+
+
+def _declare(name: str) -> OptionInfo:
+    """The option ``name`` of the table for Typer."""
+    option = CASE_OPTIONS[name]
+    counts = option.kind == "count"
+    found: OptionInfo = typer.Option(
+        f"--{name.replace('_', '-')}",
+        metavar=option.metavar,
+        help=option.help,
+        rich_help_panel=option.panel,
+        parser=_PARSERS.get(option.kind),
+        min=option.least if counts else None,
+        max=option.most if counts else None,
+        autocompletion=offer(_COMPLETED[name]) if name in _COMPLETED else None,
+    )
+    return found
+
+
 Package = Annotated[str, typer.Argument(metavar="PACKAGE", help="The .pt2 file (or what should be one).")]
 _INPUTS = typer.Option(
-    "--inputs", "-i", metavar="FILE", help="Inputs: .pt, .npz, .npy, .safetensors or .json.", rich_help_panel=_CASE
+    "--inputs", "-i", metavar="FILE", help="Inputs: .pt, .npz, .npy, .safetensors or .json.", rich_help_panel=CASE
 )
 Inputs = Annotated[str | None, _INPUTS]
 RequiredInputs = Annotated[str, _INPUTS]
-ModelName = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Name of the model inside the package.", rich_help_panel=_CASE)
-]
-Device = Annotated[
-    str | None, typer.Option(metavar="DEVICE", help="Device to load on: cpu, cuda or cuda:1.", rich_help_panel=_CASE)
-]
-Reference = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="exported.pt2 to compare with, or file.py:function: called as the package is, or returns a program.",
-        rich_help_panel=_REFERENCE,
-    ),
-]
-Model = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE.py:FUNCTION",
-        help="The model: called as the package is, or returns a model or (model, args). Shows whose fault it is.",
-        rich_help_panel=_REFERENCE,
-    ),
-]
-Host = Annotated[
-    str | None,
-    typer.Option(
-        "--host",
-        metavar="PROFILE",
-        help="Check against a different machine: a file of `env --save`, or a built-in name.",
-        autocompletion=offer(known_hosts),
-        rich_help_panel=_CASE,
-    ),
-]
-Weights = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Weights for the package: .safetensors, or a state dict saved by torch.save.",
-        rich_help_panel=_CASE,
-    ),
-]
-Data = Annotated[
-    list[str] | None,
-    typer.Option(metavar="FILE", help="Data file (.ptd) of an ExecuTorch program; repeatable.", rich_help_panel=_CASE),
-]
-VerifyData = Annotated[
-    bool,
-    typer.Option(
-        "--verify-data",
-        help="Compare the checksums of all members, or the sha256 of all ExecuTorch data, however large.",
-        rich_help_panel=_CASE,
-    ),
-]
-Rtol = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[OUT:]VALUE",
-        help="Relative tolerance, for output OUT (result[0] or 0) or all; repeatable.",
-        rich_help_panel=_REFERENCE,
-    ),
-]
-Atol = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[OUT:]VALUE",
-        help="Absolute tolerance per output. Default: a few ulps of the dtype.",
-        rich_help_panel=_REFERENCE,
-    ),
-]
-Setup = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="Python file imported first in the child: registers custom ops.", rich_help_panel=_CASE
-    ),
-]
-CustomOpLibrary = Annotated[
-    list[str] | None,
-    typer.Option(metavar="LIB", help="Library of custom ops to load first; repeatable.", rich_help_panel=_CASE),
-]
-Generate = Annotated[bool, typer.Option("--generate", help="Generate inputs from the contract.", rich_help_panel=_CASE)]
-# What a seed of torch and a thread count of OpenMP can hold; beyond that the child would fail, not the package.
-_MAX_SEED, _MAX_THREADS = 2**63 - 1, 2**15
-Seed = Annotated[
-    int, typer.Option(min=0, max=_MAX_SEED, metavar="N", help="Seed of --generate.", rich_help_panel=_CASE)
-]
-TrustPickle = Annotated[
-    bool,
-    typer.Option(
-        "--trust-pickle", help="Unpickle the inputs file even if this runs code from it.", rich_help_panel=_CASE
-    ),
-]
-Timeout = Annotated[
-    float, typer.Option(parser=duration, metavar="TIME", help="Time limit of one child run.", rich_help_panel=_LIMITS)
-]
-Budget = Annotated[
-    float | None,
-    typer.Option(parser=duration, metavar="TIME", help="Time limit of the whole command.", rich_help_panel=_LIMITS),
-]
-Repeat = Annotated[
-    int,
-    typer.Option(min=1, metavar="N", help="Number of plain runs, each in a fresh process.", rich_help_panel=_LIMITS),
-]
-Jobs = Annotated[int, typer.Option(min=1, metavar="N", help="Number of child runs at a time.", rich_help_panel=_LIMITS)]
-Threads = Annotated[
-    int | None,
-    typer.Option(min=1, max=_MAX_THREADS, metavar="N", help="Number of threads to run with.", rich_help_panel=_LIMITS),
-]
-Probes = Annotated[
-    str | None,
-    typer.Option(
-        "--probes",
-        metavar="A,B",
-        help="Run only these probes.",
-        autocompletion=offer(_known_probes),
-        rich_help_panel=_PROBES,
-    ),
-]
-SkipProbes = Annotated[
-    str | None,
-    typer.Option(
-        "--skip-probes",
-        metavar="A,B",
-        help="Skip these probes.",
-        autocompletion=offer(_known_probes),
-        rich_help_panel=_PROBES,
-    ),
-]
-Emulate = Annotated[
-    EmulateWhen,
-    typer.Option(
-        "--emulate",
-        help="Emulate a CUDA package on the CPU. auto: if no GPU can run it or explain the failure.",
-        rich_help_panel=_PROBES,
-    ),
-]
-EmulateKernel = Annotated[
-    str | None,
-    typer.Option(
-        "--emulate-kernel",
-        metavar="NAME",
-        help="Emulate, starting with this kernel, which a trace or core dump named.",
-        rich_help_panel=_PROBES,
-    ),
-]
-MemoryLimit = Annotated[
-    int | None,
-    typer.Option(
-        parser=size, metavar="SIZE", help="Address-space limit of a child, such as 8G.", rich_help_panel=_LIMITS
-    ),
-]
-Shrink = Annotated[
-    bool, typer.Option("--shrink", help="Find the smallest inputs that still fail.", rich_help_panel=_PROBES)
-]
+ModelName = Annotated[str | None, _declare("model_name")]
+Device = Annotated[str | None, _declare("device")]
+Reference = Annotated[str | None, _declare("reference")]
+Host = Annotated[str | None, _declare("host")]
+Setup = Annotated[str | None, _declare("setup")]
+CustomOpLibrary = Annotated[list[str] | None, _declare("custom_op_library")]
+Generate = Annotated[bool, _declare("generate")]
+TrustPickle = Annotated[bool, _declare("trust_pickle")]
+Timeout = Annotated[float, _declare("timeout")]
+Repeat = Annotated[int, _declare("repeat")]
 Plan = Annotated[
-    bool, typer.Option("--plan", help="Print what would run and why, without running it.", rich_help_panel=_PROBES)
+    bool, typer.Option("--plan", help="Print what would run and why, without running it.", rich_help_panel=PROBES)
 ]
 FormatOption = Annotated[
     Format | None, typer.Option("--format", help="Format of stdout. [default: rich]", rich_help_panel=OUTPUT)
@@ -352,11 +247,12 @@ _DIRECTORY_FORMATS = (Format.JSON, Format.MD)
 def with_options(*protected: str, case: str = "", **defaults: object) -> Callable[[CommandFunction], CommandFunction]:
     """Give a command that takes ``show`` the output options, and one that takes ``wanted`` the options ``case``.
 
-    ``protected`` are the command's parameters that name what is examined: no report overwrites it. ``folder/file``
-    is a file in what ``folder`` names. An option that the command declares itself stays its own and is no part of
-    ``show``. ``defaults`` are those options of the case that differ here.
+    ``protected`` are the command's parameters that name what is examined: no report overwrites it, nor a file that an
+    option of the case names. ``folder/file`` is a file in what ``folder`` names. An option that the command declares
+    itself stays its own and is no part of ``show``. ``defaults`` are those options of the case that differ here.
     """
     declared = [_case_option(name) for name in case.split()]
+    protected += tuple(name for name in case.split() if CASE_OPTIONS[name].kind in ("path", "paths"))
     options = [each.replace(default=defaults.get(each.name, each.default)) for each in declared]
 
     def decorate(function: CommandFunction) -> CommandFunction:
@@ -481,23 +377,16 @@ def _parse_report_spec(text: str, *, plugins: bool) -> tuple[str, Path]:
     return name, Path(path)
 
 
-# Options of a case, in the order in which help shows them. Names and defaults are those of ``Options``.
-_CASE_OPTIONS: Mapping[str, object] = {
-    "generate": Generate, "model_name": ModelName, "device": Device, "setup": Setup,
-    "custom_op_library": CustomOpLibrary, "reference": Reference, "model": Model, "host": Host, "weights": Weights,
-    "data": Data, "verify_data": VerifyData, "rtol": Rtol, "atol": Atol, "trust_pickle": TrustPickle, "seed": Seed,
-    "timeout": Timeout, "budget": Budget, "repeat": Repeat, "jobs": Jobs, "threads": Threads,
-    "memory_limit": MemoryLimit, "emulate": Emulate, "emulate_kernel": EmulateKernel, "probes": Probes,
-    "skip_probes": SkipProbes, "shrink": Shrink,
-}  # fmt: skip
 _DEFAULTS = Options()
 
 
 def _case_option(name: str) -> Parameter:
-    """The option ``name`` as a parameter of a command."""
+    """The option ``name`` as a parameter of a command. Names and defaults are those of ``Options``."""
     value = getattr(_DEFAULTS, FIELDS.get(name, name), None)
     default = EmulateWhen(value) if name == "emulate" else None if value == () else value
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=_CASE_OPTIONS[name])
+    kind = _TYPES.get(CASE_OPTIONS[name].kind, str)
+    given = kind if default is not None else kind | None
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[given, _declare(name)])
 
 
 def _make_options(given: Mapping[str, object]) -> Options:

@@ -59,9 +59,6 @@ Against = Annotated[
     "dynamic_shapes",
     "against",
     "model_name",
-    "setup",
-    "custom_op_library",
-    "model",
     case="model_name model setup custom_op_library timeout memory_limit",
     timeout=300.0,
 )

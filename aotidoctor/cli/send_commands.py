@@ -57,10 +57,7 @@ KeepWeights = Annotated[bool, typer.Option("--keep-weights", help="Copy the pack
 @with_options(
     "package",
     "inputs",
-    "reference",
-    "setup",
     "from_",
-    "custom_op_library",
     case="model_name device setup custom_op_library reference rtol atol trust_pickle timeout budget threads "
     "memory_limit",
 )

@@ -185,12 +185,7 @@ Send = Annotated[
 
 
 @with_options(
-    "model_dir",
-    "model_dir/config.pbtxt",
-    "inputs",
-    "setup",
-    "custom_op_library",
-    case="setup custom_op_library trust_pickle timeout memory_limit",
+    "model_dir", "model_dir/config.pbtxt", "inputs", case="setup custom_op_library trust_pickle timeout memory_limit"
 )
 def rehearse(
     model_dir: ModelDir,

@@ -8,23 +8,15 @@ gets the same tensor agrees with the package in each of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import permutations
 
 from aotidoctor.diagnosis.treat_tensors import REFUSED, allows, known_sizes
-from aotidoctor.diagnosis.treat_values import (
-    TreatmentPlan,
-    evidence_of_code,
-    merge_plans,
-    path_of,
-    paths_of,
-    plan_agree,
-    spec_at,
-    tensor_at,
-)
+from aotidoctor.diagnosis.treat_values import evidence_of_code, path_of, paths_of, plan_agree, spec_at, tensor_at
+from aotidoctor.diagnosis.treatment_steps import TreatmentPlan, leaf_plan, merge_plans, resize_step
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Dim
 from aotidoctor.model.evidence import Evidence
-from aotidoctor.model.record import JsonObject
 
 # More dims are hardly permuted by mistake, and have too many orders.
 MAX_PERMUTED = 6
@@ -75,16 +67,12 @@ def plan_order(case: Case, path: str) -> TreatmentPlan | None:
     orders = fitting_orders(case, path)
     if not orders:
         return None
-    steps: tuple[JsonObject, ...] = (
+    plan = leaf_plan(
+        f"put the dims of {path} in the order {orders[0]}",
         {"op": "permute", "path": path, "dims": [*orders[0]]},
         {"op": "contiguous", "path": path, "stride": None},
     )
-    return TreatmentPlan(
-        text=f"put the dims of {path} in the order {orders[0]}",
-        steps=steps,
-        command=f"{path} = {path}.permute{orders[0]}.contiguous()",
-        others=tuple(map(str, orders[1:])),
-    )
+    return replace(plan, others=tuple(map(str, orders[1:])))
 
 
 def plan_permute(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
@@ -113,8 +101,8 @@ def _resize_refused_dim(item: Evidence) -> TreatmentPlan | None:
     path, dim, wanted = path_of(item), item.facts.get("dim"), item.facts.get("expected_size")
     if path is None or not isinstance(dim, int) or not isinstance(wanted, int):
         return None
-    step: JsonObject = {"op": "clamp_dim", "path": path, "dim": dim, "size": wanted}
-    return TreatmentPlan(text=f"cut or fill {path}: dim {dim} from {item.facts.get('size')} to {wanted}", steps=(step,))
+    text = f"cut or fill {path}: dim {dim} from {item.facts.get('size')} to {wanted}"
+    return TreatmentPlan(text=text, steps=(resize_step(path, dim, wanted),))
 
 
 def _resize_one(case: Case, path: str) -> TreatmentPlan | None:
@@ -127,7 +115,7 @@ def _resize_one(case: Case, path: str) -> TreatmentPlan | None:
         for at, (dim, size) in enumerate(zip(spec.dims or (), tensor.shape, strict=True))
         if dim.static not in (None, size)
     ]
-    steps: list[JsonObject] = [{"op": "clamp_dim", "path": path, "dim": at, "size": wanted} for at, _, wanted in wrong]
+    steps = [resize_step(path, at, wanted) for at, _, wanted in wrong]
     strides = spec.strides or ()
     if strides and None not in strides:
         steps.append({"op": "contiguous", "path": path, "stride": [*strides]})

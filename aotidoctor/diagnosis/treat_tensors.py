@@ -11,21 +11,11 @@ An ambiguous call is not assigned at all.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
-from aotidoctor.diagnosis.treat_values import (
-    TreatmentPlan,
-    couples,
-    each_leaf,
-    evidence_of_code,
-    merge_plans,
-    path_of,
-    paths_of,
-    spec_at,
-    template,
-    tensor_at,
-)
+from aotidoctor.diagnosis.treat_values import couples, evidence_of_code, path_of, paths_of, spec_at, tensor_at
+from aotidoctor.diagnosis.treatment_steps import TreatmentPlan, each_leaf, leaf_plan, merge_plans, resize_step, template
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
 from aotidoctor.model.evidence import Evidence
@@ -51,11 +41,8 @@ def _cast_one(case: Case, item: Evidence) -> TreatmentPlan | None:
     tensor = tensor_at(case, path)
     step: JsonObject = {"op": "cast", "path": path, "dtype": wanted}
     if tensor is not None and tensor.quantized:
-        whole: JsonObject = {"op": "dense", "path": path}
-        return TreatmentPlan(
-            text=f"dequantize {path}", steps=(whole, step), command=f"{path} = {path}.dequantize().to(torch.{wanted})"
-        )
-    return TreatmentPlan(text=f"cast {path} to {wanted}", steps=(step,), command=f"{path} = {path}.to(torch.{wanted})")
+        return leaf_plan(f"dequantize {path}", {"op": "dense", "path": path, "quantized": True}, step)
+    return leaf_plan(f"cast {path} to {wanted}", step)
 
 
 def plan_restride(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
@@ -71,10 +58,7 @@ def _restride_one(case: Case, item: Evidence) -> TreatmentPlan | None:
     tensor = tensor_at(case, path)
     plain = strides is None or (tensor is not None and strides == contiguous_stride(tensor.shape))
     step: JsonObject = {"op": "contiguous", "path": path, "stride": None if plain else [*(strides or ())]}
-    if plain:
-        return TreatmentPlan(text=f"make {path} contiguous", steps=(step,), command=f"{path} = {path}.contiguous()")
-    copy = f"torch.empty_strided({path}.shape, {strides}, dtype={path}.dtype).copy_({path})"
-    return TreatmentPlan(text=f"copy {path} into strides {strides}", steps=(step,), command=f"{path} = {copy}")
+    return leaf_plan(f"make {path} contiguous" if plain else f"copy {path} into strides {strides}", step)
 
 
 def _expected_strides(case: Case, item: Evidence, path: str) -> tuple[int, ...] | None:
@@ -102,14 +86,14 @@ def _move(item: Evidence) -> TreatmentPlan | None:
     step: JsonObject = {"op": "to", "path": path, "device": wanted}
     if item.kind == "meta":
         text = f"put zeros on {wanted} in place of {path}, which has no values"
-        return TreatmentPlan(text=text, steps=(step,), command=f"{path} = torch.zeros_like({path}, device={wanted!r})")
-    return TreatmentPlan(text=f"move {path} to {wanted}", steps=(step,), command=f"{path} = {path}.to({wanted!r})")
+        return leaf_plan(text, step, command=f"{path} = torch.zeros_like({path}, device={wanted!r})")
+    return leaf_plan(f"move {path} to {wanted}", step)
 
 
 def plan_resolve(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Resolve conj and neg bits."""
     paths = paths_of(evidence_of_code(findings, "AD-IN-011"))
-    return each_leaf(paths, "resolve", "resolve the lazy bits of {0}", "{0} = {0}.resolve_conj().resolve_neg()")
+    return each_leaf(paths, "resolve", "resolve the lazy bits of {0}")
 
 
 def plan_dense(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
@@ -119,11 +103,7 @@ def plan_dense(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | Non
         return None
     return merge_plans(
         [
-            TreatmentPlan(
-                text=f"make {path} dense",
-                steps=({"op": "dense", "path": path},),
-                command=f"{path} = {path}.{'dequantize' if item.kind == 'quantized' else 'to_dense'}()",
-            )
+            leaf_plan(f"make {path} dense", {"op": "dense", "path": path, "quantized": item.kind == "quantized"})
             for item in items
             if (path := path_of(item)) is not None
         ]
@@ -133,7 +113,7 @@ def plan_dense(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | Non
 def plan_clone(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Give each of the overlapping inputs its own memory."""
     paths = paths_of(evidence_of_code(findings, "AD-IN-018", "overlap"))
-    return each_leaf(paths, "clone", "clone {0}", "{0} = {0}.clone()")
+    return each_leaf(paths, "clone", "clone {0}")
 
 
 def plan_reshape(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
@@ -156,10 +136,8 @@ def _leading_dims_plan(case: Case, item: Evidence) -> TreatmentPlan | None:
 
 
 def _reshape_plan(path: str, shape: tuple[int, ...], *after: JsonObject) -> TreatmentPlan:
-    step: JsonObject = {"op": "reshape", "path": path, "shape": [*shape]}
-    return TreatmentPlan(
-        text=f"reshape {path} to {shape}", steps=(step, *after), command=f"{path} = {path}.reshape({shape})"
-    )
+    plan = leaf_plan(f"reshape {path} to {shape}", {"op": "reshape", "path": path, "shape": [*shape]})
+    return replace(plan, steps=(*plan.steps, *after))
 
 
 def _reshape_one(case: Case, item: Evidence) -> TreatmentPlan | None:
@@ -176,7 +154,7 @@ def _reshape_one(case: Case, item: Evidence) -> TreatmentPlan | None:
     if shape is not None:
         plan = _reshape_plan(path, shape, *_grown(path, spec.dims, shape, known))
         # Where the other inputs have another size, the reshape alone does not heal: it is no remedy.
-        return plan if _fits(spec.dims, shape, known) else TreatmentPlan(text=plan.text, steps=plan.steps)
+        return plan if _fits(spec.dims, shape, known) else replace(plan, command="")
     # One dimension more, in the first place where the others then fit, as long as the other inputs have it.
     for at, dim in enumerate(spec.dims):
         size = dim.static if dim.static is not None else known.get(str(dim.expr), 1)
@@ -184,7 +162,7 @@ def _reshape_one(case: Case, item: Evidence) -> TreatmentPlan | None:
         if len(whole) == len(spec.dims) and _fits(spec.dims, whole, known):
             steps: tuple[JsonObject, ...] = (
                 {"op": "reshape", "path": path, "shape": [*tensor.shape[:at], 1, *tensor.shape[at:]]},
-                {"op": "clamp_dim", "path": path, "dim": at, "size": size},
+                resize_step(path, at, size),
             )
             return TreatmentPlan(
                 text=f"repeat {path} along a new dim {at}, to {whole}", steps=steps[: 1 if size == 1 else 2]
@@ -199,7 +177,7 @@ def _grown(path: str, dims: Sequence[Dim], shape: Sequence[int], known: Mapping[
         for dim, size in zip(dims, shape, strict=True)
     ]
     return tuple(
-        {"op": "clamp_dim", "path": path, "dim": at, "size": right}
+        resize_step(path, at, right)
         for at, (right, size) in enumerate(zip(wanted, shape, strict=True))
         if right != size
     )

@@ -12,55 +12,19 @@ outputs nothing comes after it, so nothing can be proven.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from aotidoctor.diagnosis.playbooks import leaf_of
+from aotidoctor.diagnosis.treatment_steps import TreatmentPlan, each_leaf, leaf_plan, merge_plans, resize_step
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Dim, LeafSpec
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
 from aotidoctor.model.expr import evaluate, solve
 from aotidoctor.model.inputs import Container, Leaf, LeafValue, TensorDesc, Tree, child_path
-from aotidoctor.model.record import JsonObject, JsonValue, record
+from aotidoctor.model.record import JsonObject
 
 
-# Plans, and look-ups for planners.
-@record
-class TreatmentPlan:
-    """A treatment: steps for the worker, a description, and lines of Python for the user.
-
-    ``others`` are the ways that fit as well, so that no run shows which is right.
-    """
-
-    text: str
-    steps: tuple[JsonObject, ...]
-    command: str = ""
-    others: tuple[str, ...] = ()
-
-
-def merge_plans(plans: Sequence[TreatmentPlan | None]) -> TreatmentPlan | None:
-    """Merge several plans; None when any of them is missing, since half a treatment proves nothing."""
-    whole = [plan for plan in plans if plan is not None]
-    if not whole or len(whole) < len(plans):
-        return None
-    return TreatmentPlan(
-        text="; ".join(plan.text for plan in whole),
-        steps=tuple(step for plan in whole for step in plan.steps),
-        command="\n".join(plan.command for plan in whole if plan.command),
-        others=tuple(other for plan in whole for other in plan.others),
-    )
-
-
-def each_leaf(paths: Sequence[str], op: str, text: str, command: str, **more: JsonValue) -> TreatmentPlan | None:
-    """Plan the same step for every leaf; its path replaces ``{0}`` in ``text`` and ``command``."""
-    return merge_plans(
-        [
-            TreatmentPlan(
-                text=text.format(path), steps=({"op": op, "path": path, **more},), command=command.format(path)
-            )
-            for path in paths
-        ]
-    )
-
-
+# Look-ups for planners.
 def evidence_of_code(findings: Sequence[Evidence], code: str, *kinds: str) -> list[Evidence]:
     """Evidence of one code: the errors if there are any, else the warnings; notes only where ``kinds`` are given."""
     hits = [item for item in findings if item.code == code and (not kinds or item.kind in kinds)]
@@ -131,14 +95,6 @@ def _place(wanted: Container[int], given: Container[LeafValue], at: int) -> int 
         key = wanted.keys[at]
         return given.keys.index(key) if key in given.keys else None
     return at if at < len(given.children) else None
-
-
-def template(kind: str, keys: Sequence[str | int], children: Sequence[JsonObject]) -> JsonObject:
-    """Make a template container of the family of ``kind``, which is the type of a ``Container``."""
-    items: list[JsonValue] = [*children]
-    if kind.endswith("dict"):
-        return {"dict": [[key, item] for key, item in zip(keys, items, strict=True)]}
-    return {"list" if kind == "list" else "tuple": items}
 
 
 # Sizes.
@@ -212,19 +168,16 @@ def _shorten(case: Case, wanted: Mapping[DimPlace, int] | None) -> TreatmentPlan
         for path, at, size, _ in _dims(case)
         if (path, at) in sizes and sizes[path, at] < size
     ]
-    lines = [f"{path} = {path}.narrow({at}, 0, {new}).contiguous()" for path, at, new, _ in cuts]
-    return _resize_plan("cut", cuts, "\n".join(lines))
+    return _resize_plan("cut", cuts)
 
 
-def _resize_plan(verb: str, changes: Sequence[tuple[str, int, int, int]], command: str = "") -> TreatmentPlan | None:
-    """The plan of ``(path, dim, size, size before)``; None without any."""
-    if not changes:
+def _resize_plan(verb: str, changes: Sequence[tuple[str, int, int, int]]) -> TreatmentPlan | None:
+    """The plan of ``(path, dim, size, size before)``; None without any. Only a cut is a remedy, with a command."""
+    plan = merge_plans([leaf_plan("", resize_step(path, at, new)) for path, at, new, _ in changes])
+    if plan is None:
         return None
-    steps: tuple[JsonObject, ...] = tuple(
-        {"op": "clamp_dim", "path": path, "dim": at, "size": new} for path, at, new, _ in changes
-    )
     text = ", ".join(f"{path}.shape[{at}] from {old} to {new}" for path, at, new, old in changes)
-    return TreatmentPlan(text=f"{verb} {text}", steps=steps, command=command)
+    return replace(plan, text=f"{verb} {text}", command=plan.command if verb == "cut" else "")
 
 
 def _follow(case: Case, wanted: Mapping[DimPlace, int]) -> dict[DimPlace, int]:
@@ -271,9 +224,9 @@ _INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64", "uint16", "ui
 def plan_nan_to_num(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Replace NaN by zero; Inf only where no input has NaN: -inf in a mask is meant so."""
     if nan := paths_of(evidence_of_code(findings, "AD-IN-019", "nan")):
-        return each_leaf(nan, "nan_to_num", "replace NaN in {0}", "{0} = {0}.masked_fill({0}.isnan(), 0)")
+        return each_leaf(nan, "nan_to_num", "replace NaN in {0}", command="{0} = {0}.masked_fill({0}.isnan(), 0)")
     infinite = paths_of(evidence_of_code(findings, "AD-IN-019", "inf"))
-    return each_leaf(infinite, "nan_to_num", "replace Inf in {0}", "{0} = torch.nan_to_num({0})")
+    return each_leaf(infinite, "nan_to_num", "replace Inf in {0}", command="{0} = torch.nan_to_num({0})")
 
 
 def suspects(cause: str, about: Case, findings: Sequence[Evidence]) -> list[str]:
@@ -365,8 +318,7 @@ def plan_clamp(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None
         high = bound - 1
     if high is None:
         return None
-    text, command = f"clamp {{0}} to {low}..{high}", f"{{0}} = {{0}}.clamp({low}, {high})"
-    return each_leaf(paths, "clamp_values", text, command, low=low, high=high)
+    return each_leaf(paths, "clamp_values", f"clamp {{0}} to {low}..{high}", low=low, high=high)
 
 
 def _bounds(failed: Evidence) -> tuple[int, int | None]:
@@ -400,8 +352,7 @@ def _beyond(tensor: TensorDesc, low: int, high: int | None) -> bool:
 def plan_replace_zeros(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Replace the zeros of integer inputs by ones."""
     paths = [] if _indirect(findings, "division") else suspects("integer-division", case, findings)
-    command = "{0} = {0}.masked_fill({0} == 0, 1)"
-    return each_leaf(paths, "replace_value", "replace the zeros of {0} by ones", command, old=0, new=1)
+    return each_leaf(paths, "replace_value", "replace the zeros of {0} by ones", old=0, new=1)
 
 
 def _with_symptom(findings: Sequence[Evidence], *symptoms: str) -> Evidence | None:

@@ -15,17 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from aotidoctor.diagnosis import dim_orders, treat_tensors, treat_values
 from aotidoctor.diagnosis.treat_tensors import assign
-from aotidoctor.diagnosis.treat_values import (
-    TreatmentPlan,
-    couples,
-    evidence_of_code,
-    exported_program,
-    merge_plans,
-    path_of,
-    spec_at,
-    template,
-    value_at,
-)
+from aotidoctor.diagnosis.treat_values import couples, evidence_of_code, exported_program, path_of, spec_at, value_at
+from aotidoctor.diagnosis.treatment_steps import TreatmentPlan, call_expression, leaf_plan, merge_plans, template
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec
 from aotidoctor.model.evidence import Evidence
@@ -268,7 +259,7 @@ def plan_tree(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | None
         parts.append(f"without {', '.join(assignment.dropped)}")
     if assignment.holes:
         parts.append(f"with a stand-in tensor for {', '.join(hole.path for hole in assignment.holes)}")
-    command = _call(assignment.args, assignment.kwargs)
+    command = call_expression(assignment.args, assignment.kwargs)
     return TreatmentPlan(text=", ".join(parts), steps=(step, *stand_ins), command=command)
 
 
@@ -335,7 +326,7 @@ def plan_swap(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
         elif place < source:
             parts.append(f"exchange {place} and {source}")
     step: JsonObject = {"op": "tree", "args": args, "kwargs": kwargs}
-    return TreatmentPlan(text="; ".join(parts), steps=(step,), command=_call(args, kwargs))
+    return TreatmentPlan(text="; ".join(parts), steps=(step,), command=call_expression(args, kwargs))
 
 
 def _template(given: Tree[LeafValue], path: str, moves: dict[str, str]) -> JsonObject:
@@ -364,40 +355,7 @@ def _to_tensor(case: Case, item: Evidence) -> TreatmentPlan | None:
     one_element = spec.rank in (0, None) or (spec.dims is not None and all(dim.static == 1 for dim in spec.dims))
     if item.kind not in ("number", "ndarray") or (item.kind == "number" and not one_element):
         return None
-    step = {"op": "to_tensor", "path": path, "dtype": spec.dtype}
-    made = f"torch.as_tensor({path}, dtype=torch.{spec.dtype})"
-    return TreatmentPlan(text=f"make a tensor of {path}", steps=(step,), command=f"{path} = {made}")
-
-
-def _call(args: JsonObject, kwargs: JsonObject) -> str:
-    """The call as a user would write it: ``model(args[1], mask=kwargs['mask'])``."""
-    positional = next((items for items in args.values() if isinstance(items, list)), [])
-    named = kwargs.get("dict")
-    pairs = [item for item in named if isinstance(item, list)] if isinstance(named, list) else []
-    words = [_python(item) for item in positional]
-    words += [f"{key}={_python(value)}" for key, value in pairs]
-    return f"model({', '.join(words)})"
-
-
-def _python(form: JsonValue) -> str:
-    """A template as the expression that a user would write."""
-    match form:
-        case {"leaf": str(path)}:
-            return path
-        case {"tensor_of": str(path), "dtype": str(dtype)}:
-            return f"torch.tensor({path}, dtype=torch.{dtype})"
-        case {"dict": [*items]}:
-            pairs = [(item[0], item[1]) for item in items if isinstance(item, list)]
-            return "{" + ", ".join(f"{key!r}: {_python(value)}" for key, value in pairs) + "}"
-        case {"list": [*items]}:
-            return "[" + ", ".join(_python(item) for item in items) + "]"
-        case {"tuple": [*items]}:
-            inner = ", ".join(_python(item) for item in items)
-            return f"({inner},)" if len(items) == 1 else f"({inner})"
-        case {"value": value}:
-            return repr(value)
-        case _:
-            return ""
+    return leaf_plan(f"make a tensor of {path}", {"op": "to_tensor", "path": path, "dtype": spec.dtype})
 
 
 # Registry.

@@ -24,14 +24,13 @@ from dataclasses import replace
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.model.torch_names import DEVICE_TYPES, SCALAR_NAMES, scalar_type
+from aotidoctor.model.torch_names import CHECK_INPUTS, DEVICE_TYPES, SCALAR_NAMES, scalar_type
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-003", "check_inputs"
 FIND = RunFinder(CODE, NAME, __doc__)
-VARIABLE = "AOTI_RUNTIME_CHECK_INPUTS"
 INPUT_COMPLAINTS = (
     "check-dtype",
     "check-low",
@@ -50,7 +49,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if "plain_run" not in history.outcomes or case.inputs is None:
         return FIND.unchecked("there was no call to repeat")
     if checks_compiled_in(case) is False:
-        return FIND.unchecked(f"the package has no input checks compiled in: {VARIABLE} would have no effect")
+        return FIND.unchecked(f"the package has no input checks compiled in: {CHECK_INPUTS} would have no effect")
     if history.hangs_in_operator():
         return FIND.unchecked("it hangs in an operator, and the checks would only wait for it again")
     plain, contract, faults = history.outcomes["plain_run"], case.contract, history.errors("AD-IN")
@@ -62,7 +61,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         adds = plain.stage.startswith("run") and not history.errors("AD-IN", "AD-HOST")
     if not adds:
         return FIND.unchecked("the contract was compared statically and there is no custom operator to check")
-    return replace(run_request(case, NAME, "the package's own input checks", calls=1), env={VARIABLE: "1"})
+    return replace(run_request(case, NAME, "the package's own input checks", calls=1), env={CHECK_INPUTS: "1"})
 
 
 def checks_compiled_in(case: Case) -> bool | None:

@@ -21,6 +21,7 @@ from dataclasses import replace
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.run import Outcome, Request
+from aotidoctor.model.torch_names import CPP_STACKS
 from aotidoctor.probes.payload import run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, RunFinder
@@ -39,7 +40,7 @@ def plan(case: Case, history: History) -> Request | NotChecked:
     if history.of("AD-RUN-015", "raised"):
         return FIND.unchecked("a custom operator raises it when called alone, too")
     request = run_request(case, NAME, "with C++ stack traces", calls=1)
-    return replace(request, env={"TORCH_SHOW_CPP_STACKTRACES": "1"}, fresh=True)
+    return replace(request, env={CPP_STACKS: "1"}, fresh=True)
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:

@@ -18,7 +18,8 @@ When it is wrong
 
 from __future__ import annotations
 
+from aotidoctor.model.torch_names import LAUNCH_BLOCKING
 from aotidoctor.probes.cuda_probe import cuda_probe
 from aotidoctor.probes.probe import RunFinder
 
-PROBE = cuda_probe(RunFinder("AD-RUN-012", "cuda_blocking", __doc__), "CUDA_LAUNCH_BLOCKING")
+PROBE = cuda_probe(RunFinder("AD-RUN-012", "cuda_blocking", __doc__), LAUNCH_BLOCKING)

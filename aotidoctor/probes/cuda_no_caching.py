@@ -17,12 +17,8 @@ When it is wrong
 
 from __future__ import annotations
 
+from aotidoctor.model.torch_names import LAUNCH_BLOCKING, NO_CACHING
 from aotidoctor.probes.cuda_probe import ACCESS, cuda_probe
 from aotidoctor.probes.probe import RunFinder
 
-PROBE = cuda_probe(
-    RunFinder("AD-RUN-013", "cuda_no_caching", __doc__),
-    "PYTORCH_NO_CUDA_MEMORY_CACHING",
-    "CUDA_LAUNCH_BLOCKING",
-    only=ACCESS,
-)
+PROBE = cuda_probe(RunFinder("AD-RUN-013", "cuda_no_caching", __doc__), NO_CACHING, LAUNCH_BLOCKING, only=ACCESS)

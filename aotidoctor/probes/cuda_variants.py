@@ -27,6 +27,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
+from aotidoctor.model.torch_names import ALLOCATOR
 from aotidoctor.probes.cuda_probe import (
     ACCESS,
     EARLY,
@@ -67,7 +68,7 @@ VARIANTS = (
     Variant(
         name="expandable",
         words="with expandable segments of device memory",
-        env={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
+        env={ALLOCATOR: "expandable_segments:True"},
     ),
 )
 

@@ -31,6 +31,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
+from aotidoctor.model.torch_names import LAUNCH_BLOCKING
 from aotidoctor.probes.cuda_probe import missing_for_gpu_compile, reason_to_skip, repeat_call, symptom_of
 from aotidoctor.probes.probe import History, RunFinder, succeeded
 from aotidoctor.probes.recompiled import compile_request
@@ -89,7 +90,7 @@ def call_request(
         case, history, name, purpose,
         package=package, kind="aoti-package", model_name="model", level=level, unbuffered=True,
     )  # fmt: skip
-    return replace(request, job="printed", env={"CUDA_LAUNCH_BLOCKING": "1"} if blocking else {})
+    return replace(request, job="printed", env={LAUNCH_BLOCKING: "1"} if blocking else {})
 
 
 @record

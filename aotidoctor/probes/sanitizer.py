@@ -26,6 +26,7 @@ from aotidoctor.localize.memory_errors import SanitizerReport, read_sanitizer
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
+from aotidoctor.model.torch_names import NO_CACHING
 from aotidoctor.probes.cuda_probe import ACCESS, VAGUE, reason_to_skip, repeat_call, symptom_of, vanished_blocking
 from aotidoctor.probes.payload import device_of
 from aotidoctor.probes.probe import History, Plan, RunFinder, succeeded, unasked
@@ -62,7 +63,7 @@ def plan(case: Case, history: History) -> Plan:
             planned.append(unasked(CODE, f"{NAME} {tool}", why))
             continue
         request = repeat_call(case, history, f"{NAME}_{tool}", f"under compute-sanitizer --tool {tool}")
-        command, env = (program, "--tool", tool, *OPTIONS), {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+        command, env = (program, "--tool", tool, *OPTIONS), {NO_CACHING: "1"}
         planned.append(replace(request, wrapper=command, env=env, timeout=request.timeout * SLOWER))
     return tuple(planned)
 

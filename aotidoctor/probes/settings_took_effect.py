@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from aotidoctor.model import torch_names
 from aotidoctor.model.answers import Acted, Compiled, Launches, SideBySide, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.jobs import Recompile
@@ -19,6 +20,7 @@ from aotidoctor.probes.symptoms import RAISED_FROM, recognise
 
 Effect = tuple[bool | None, str]
 _UNREPORTED: Effect = (None, "the child exited before it reported this")
+_AT_CUDA_INIT = frozenset(one.name for one in torch_names.DEBUG_SETTINGS if one.acts == "cuda-init")
 # These variables act together, or not at all.
 HEAP_CHECKS = ("LD_PRELOAD", "MALLOC_CHECK_", "MALLOC_PERTURB_")
 
@@ -56,7 +58,7 @@ def add_effect(case: Case, outcome: Outcome) -> Outcome:
 
 def _variable(case: Case, outcome: Outcome, name: str) -> Effect:
     match name:
-        case "AOTI_RUNTIME_CHECK_INPUTS":
+        case torch_names.CHECK_INPUTS:
             compiled_in = checks_compiled_in(case)
             complained = outcome.error is not None and recognise(outcome.error.message).name.startswith("check-")
             if complained:
@@ -67,11 +69,11 @@ def _variable(case: Case, outcome: Outcome, name: str) -> Effect:
                 return False, f"the run ended in {outcome.stage}, before the first call reads it"
             unknown = (None, "the library does not report it")
             return (True, "compiled in and read at the first call") if compiled_in else unknown
-        case "TORCH_SHOW_CPP_STACKTRACES":
+        case torch_names.CPP_STACKS:
             text = outcome.error.message if outcome.error is not None else ""
             found = RAISED_FROM.search(text) is not None or "frame #" in text
             return (True, "the exception carries C++ frames") if found else (None, "no exception carried C++ frames")
-        case "CUDA_LAUNCH_BLOCKING" | "PYTORCH_NO_CUDA_MEMORY_CACHING" | "PYTORCH_CUDA_ALLOC_CONF":
+        case _ if name in _AT_CUDA_INIT:
             if outcome.forked:
                 return False, "set after CUDA was initialised"
             seen = parse_answer(Acted, outcome.result).env_took_effect

@@ -17,6 +17,7 @@ from aotidoctor.model.fleet import DocumentComparison
 from aotidoctor.model.record import record
 from aotidoctor.model.report import NOT_CONFINED, Report
 from aotidoctor.model.run import Outcome
+from aotidoctor.model.torch_names import DEBUG_SETTINGS
 from aotidoctor.reports import localization_view, package_view, report_view, run_view
 from aotidoctor.reports.executorch_view import executorch_rows
 from aotidoctor.reports.localization_view import (
@@ -28,7 +29,6 @@ from aotidoctor.reports.localization_view import (
     kernel_value_rows,
     stage_rows,
 )
-from aotidoctor.reports.package_view import DEBUG_SETTINGS
 from aotidoctor.reports.report_view import headline
 from aotidoctor.reports.text import one_line, plain, seconds, tail
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from aotidoctor.model.jobs import Run, encode
 from aotidoctor.model.record import JsonObject, record
 from aotidoctor.model.run import RUN_VARIABLE, ChildError, Request
+from aotidoctor.model.torch_names import CHECK_INPUTS
 from aotidoctor.runner.child_ending import ProcessWatch, child_error, send_signal
 from aotidoctor.runner.run_dir import RunDir, current_directory
 
@@ -237,7 +238,7 @@ _EARLY_STEPS = (
     *("repack", "clear_execstack", "global_libtorch", "headers", "load_weights", "fit_weights", "fill_weights"),
 )
 # Read by the compiled code at its first call.
-_LATE_VARIABLES = frozenset({"AOTI_RUNTIME_CHECK_INPUTS"})
+_LATE_VARIABLES = frozenset({CHECK_INPUTS})
 
 
 @record

@@ -24,6 +24,7 @@ from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.jobs import Job, UserCode
 from aotidoctor.model.report import current_extensions
 from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
+from aotidoctor.model.torch_names import CHECK_INPUTS
 from aotidoctor.probes import LATER, PROBES
 from aotidoctor.probes.payload import base_payload, device_of
 from aotidoctor.probes.probe import Plan, Probe, Reuse, succeeded, unasked
@@ -234,7 +235,7 @@ def recover_contract(session: Session) -> None:
         probe=NAME,
         job="recover",
         payload=replace(base_payload(session.case), model_name=name),
-        env={"AOTI_RUNTIME_CHECK_INPUTS": "1"},
+        env={CHECK_INPUTS: "1"},
         timeout=session.case.options.timeout,
         purpose="the contract from the package's own input checks",
     )

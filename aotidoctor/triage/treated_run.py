@@ -27,6 +27,7 @@ from aotidoctor.model.evidence import Evidence, Severity, list_names
 from aotidoctor.model.record import as_list, record
 from aotidoctor.model.report import Diagnosis, EventKind, Treatment
 from aotidoctor.model.run import Outcome
+from aotidoctor.model.torch_names import CHECK_INPUTS
 from aotidoctor.probes import emulation
 from aotidoctor.probes.payload import call_outputs, reference_comparison, run_of, same_outputs
 from aotidoctor.probes.probe import evidence, succeeded
@@ -97,7 +98,7 @@ def same_failure(baseline: Outcome, treated: Outcome) -> bool:
 
 def _how(baseline: Outcome, outcome: Outcome, agrees: bool, *, written: tuple[str, ...] = ()) -> str:
     without = f"{'different outputs' if succeeded(baseline) else 'fails'} untreated ({baseline.id})"
-    checked = " under AOTI_RUNTIME_CHECK_INPUTS=1" if baseline.request.probe == "check_inputs" else ""
+    checked = f" under {CHECK_INPUTS}=1" if baseline.request.probe == "check_inputs" else ""
     also = ", and the outputs agree with the reference" if agrees else ""
     if written:
         others = f"{list_names(written, 3)} of the package's code"

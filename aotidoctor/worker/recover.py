@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import IO, Any
 
 from aotidoctor.model.jobs import Run
-from aotidoctor.model.torch_names import SCALAR_NAMES
+from aotidoctor.model.torch_names import CHECK_INPUTS, SCALAR_NAMES
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.load_package import describe_library, library_contains, load_model, mapped_library
 from aotidoctor.worker.sandbox import confine_run
@@ -221,7 +221,7 @@ def recover(payload: Run, channel: Channel) -> dict[str, Any]:
     ``complete``), ``constants`` (``name``, ``original_fqn``, ``dtype``, ``kind``, ``from_folded``, ``data_size``),
     ``calls`` and ``problems``. The result so far is sent before each input, so that it survives a crash.
     """
-    os.environ["AOTI_RUNTIME_CHECK_INPUTS"] = "1"
+    os.environ[CHECK_INPUTS] = "1"
     confine_run(payload, channel)
     load_setup(payload, channel)
     channel.enter("load")
@@ -241,7 +241,7 @@ def recover(payload: Run, channel: Channel) -> dict[str, Any]:
         caller = ComplaintCaller(model.loader.run, scratch)
         if result.get("n_inputs") is None:
             result["n_inputs"] = _count_inputs(caller, result["problems"])
-        if library_contains(library, b"AOTI_RUNTIME_CHECK_INPUTS"):
+        if library_contains(library, CHECK_INPUTS.encode()):
             guarded = library_contains(library, b"unmatched device type")
             _probe_inputs(caller, result, channel, payload, guarded=guarded)
         else:

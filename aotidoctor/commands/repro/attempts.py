@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from aotidoctor.commands.repro.repro_script import NAME, Recipe, script_text
 from aotidoctor.diagnosis.failure_signature import plain_kernel
+from aotidoctor.diagnosis.treatment_steps import LEAF_EXPRESSIONS, template_expression
 from aotidoctor.diagnosis.treatments import plan_treatment
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.inputs import MAPPINGS, InputSet, Leaf, LeafValue, Tree, child_path
 from aotidoctor.model.jobs import Job, SaveInputs, Script
-from aotidoctor.model.record import JsonObject, JsonValue, record
+from aotidoctor.model.record import JsonObject, record
 from aotidoctor.model.report import Diagnosis, Event, EventKind, OnEvent
 from aotidoctor.model.run import Outcome, Request, TimedOut
+from aotidoctor.model.torch_names import CHECK_INPUTS
 from aotidoctor.probes.payload import device_of, inputs_source
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import succeeded
@@ -87,52 +89,21 @@ def ending_of_script(case: Case, outcome: Outcome, load_line: int) -> CallEnding
 
 
 # The treated call, without the fault, as Python expressions.
-Step = JsonObject
-
-
-def _contiguous(leaf: str, step: Step) -> str:
-    stride = step.get("stride")
-    if not isinstance(stride, list):
-        return f"{leaf}.contiguous()"
-    return f"torch.empty_strided({leaf}.shape, {tuple(stride)}, dtype={leaf}.dtype).copy_({leaf})"
-
-
-_LEAF_STEPS: Mapping[str, Callable[[str, Step], str]] = {
-    "cast": lambda leaf, step: f"{leaf}.to(torch.{step['dtype']})",
-    "contiguous": _contiguous,
-    "dense": lambda leaf, _: f"{leaf}.to_dense()",
-    "to": lambda leaf, step: f'{leaf}.to("{step["device"]}")',
-    "resolve": lambda leaf, _: f"{leaf}.resolve_conj().resolve_neg()",
-    "clone": lambda leaf, _: f"{leaf}.clone()",
-    "reshape": lambda leaf, step: f"{leaf}.reshape({_numbers(step['shape'])})",
-    "permute": lambda leaf, step: f"{leaf}.permute({_numbers(step['dims'])})",
-    "nan_to_num": lambda leaf, _: f"{leaf}.nan_to_num()",
-    "clamp_values": lambda leaf, step: f"{leaf}.clamp({step['low']}, {step['high']})",
-    "replace_value": lambda leaf, step: f"{leaf}.masked_fill({leaf} == {step['old']}, {step['new']})",
-    "clamp_dim": lambda leaf, step: f"{leaf}.narrow({step['dim']}, 0, {step['size']})",
-    "to_tensor": lambda leaf, step: f"torch.as_tensor({leaf}, dtype=torch.{step['dtype']})",
-}
-
-
-def _numbers(value: JsonValue) -> str:
-    return str(tuple(value)) if isinstance(value, list) else "()"
-
-
-def treated_call(inputs: InputSet, steps: Sequence[Step]) -> str | None:
+def treated_call(inputs: InputSet, steps: Sequence[JsonObject]) -> str | None:
     """The arguments of the treated call as code, without parentheses; None for steps that have no expression."""
     leaves = {path: path for path, _ in inputs.leaves()}
-    template: Step | None = None
+    template: JsonObject | None = None
     for step in steps:
         name, path = str(step.get("op")), step.get("path")
         if name == "tree" and template is None:
             template = step
-        elif name in _LEAF_STEPS and path in leaves:
-            leaves[str(path)] = _LEAF_STEPS[name](leaves[str(path)], step)
+        elif name in LEAF_EXPRESSIONS and path in leaves:
+            leaves[str(path)] = LEAF_EXPRESSIONS[name](leaves[str(path)], step)
         else:
             return None
     if template is None:
         return _parentheses(_rebuilt(inputs.args, "args", leaves), _rebuilt(inputs.kwargs, "kwargs", leaves))
-    args, kwargs = (_fill_template(template.get(name), leaves) for name in ("args", "kwargs"))
+    args, kwargs = (template_expression(template.get(name), leaves) for name in ("args", "kwargs"))
     return None if args is None or kwargs is None else _parentheses(args, kwargs)
 
 
@@ -155,36 +126,8 @@ def _rebuilt(tree: Tree[LeafValue], path: str, leaves: Mapping[str, str]) -> str
     return opening + ", ".join(parts) + closing
 
 
-def _fill_template(template: JsonValue, leaves: Mapping[str, str]) -> str | None:
-    """The expression of a template of the treatments: leaves, values, tuples, lists and dicts."""
-    match template:
-        case {"leaf": str(path)}:
-            return leaves.get(path)
-        case {"tensor_of": str(path), "dtype": str(dtype)}:
-            return f"torch.tensor({path}, dtype=torch.{dtype})"
-        case {"value": value}:
-            return repr(value)
-        case {"tuple": list(items)}:
-            return _joined("(", [_fill_template(item, leaves) for item in items], ",)" if items else ")")
-        case {"list": list(items)}:
-            return _joined("[", [_fill_template(item, leaves) for item in items], "]")
-        case {"dict": list(pairs)}:
-            named = [
-                (pair[0], _fill_template(pair[1], leaves))
-                for pair in pairs
-                if isinstance(pair, list) and len(pair) == 2
-            ]
-            return _joined("{", [None if text is None else f"{key!r}: {text}" for key, text in named], "}")
-    return None
-
-
-def _joined(opening: str, parts: Sequence[str | None], closing: str) -> str | None:
-    known = [part for part in parts if part is not None]
-    return opening + ", ".join(known) + closing if len(known) == len(parts) else None
-
-
 # The ways to show a failure.
-CHECKS = ("AOTI_RUNTIME_CHECK_INPUTS", "1")
+CHECKS = (CHECK_INPUTS, "1")
 PLAIN, CHECKED, VALUES_CODE, AGAIN = "AD-RUN-001", "AD-RUN-003", "AD-RUN-005", "AD-RUN-002"
 _OF_CAUSE = {"input-mutation": "unchanged", "output-alias": "separate"}
 _NUMERIC = ("numeric-difference", "codegen-bug", "train-mode", "weights-differ", "custom-op-fake-kernel")

@@ -21,6 +21,7 @@ from aotidoctor.model.evidence import Severity, shorten
 from aotidoctor.model.fleet import Does, Says, Sweep, SweepRow, SweepVerdict
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Exited, NotStarted, Outcome, Request, TimedOut
+from aotidoctor.model.torch_names import CHECK_INPUTS
 from aotidoctor.probes.payload import reference_comparison, run_request
 from aotidoctor.probes.plain_run import read_ending, swallowed_error
 from aotidoctor.probes.probe import succeeded
@@ -133,7 +134,6 @@ def _short(text: str) -> str:
 
 # The calls.
 OnRow = Callable[[SweepRow, int, int], None]
-_CHECKS = "AOTI_RUNTIME_CHECK_INPUTS"
 # Seconds that a call may take longer than the one before it.
 _SLACK_S = 2.0
 
@@ -329,7 +329,7 @@ def _check_refused_call(calls: _Calls, point: SweepPoint, row: SweepRow) -> Swee
         return row
     here = _case_at(calls.case, calls.contract, point)
     request = run_request(here, "sweep", f"{point.text}, checked", **{**_call_request(calls.case), "reference": None})
-    outcome = calls.runs.run(_limit_timeout(replace(request, env={_CHECKS: "1"}), left))
+    outcome = calls.runs.run(_limit_timeout(replace(request, env={CHECK_INPUTS: "1"}), left))
     if _is_cut(outcome, request):
         return row
     checked, _ = package_does(here, outcome)

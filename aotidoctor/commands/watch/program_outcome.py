@@ -34,6 +34,7 @@ from aotidoctor.model.run import (
     StreamKind,
     WatchedProgram,
 )
+from aotidoctor.model.torch_names import CHECK_INPUTS, CPP_STACKS, LAUNCH_BLOCKING, NO_CACHING
 from aotidoctor.probes import check_inputs, failure_rates
 from aotidoctor.probes.probe import History, succeeded
 from aotidoctor.probes.settings_took_effect import add_effect
@@ -135,10 +136,6 @@ def _tail(stream: Stream | None, size: int) -> str:
 
 # Reruns under other settings.
 RunAgain = Callable[[ProgramToWatch, bool], WatchedProgram]
-CHECKS = "AOTI_RUNTIME_CHECK_INPUTS"
-STACKS = "TORCH_SHOW_CPP_STACKTRACES"
-BLOCKING = "CUDA_LAUNCH_BLOCKING"
-UNCACHED = "PYTORCH_NO_CUDA_MEMORY_CACHING"
 # Sizes that the input checks refuse although they do no harm.
 _SMALL_BATCH = ("0", "1")
 _SILENT = ("frame #", "Exception raised from")
@@ -226,19 +223,19 @@ def _repeats(first: FirstRun, *, has_gdb: bool) -> Sequence[Repeat]:
     """The runs whose answer can be new."""
     repeats = [] if first.second is not None else [first_repeat(first.watched, first.outcome, has_gdb=has_gdb)]
     # Only a value that begins with a zero switches the checks off.
-    unchecked = first.environ.get(CHECKS, "0").startswith("0")
+    unchecked = first.environ.get(CHECK_INPUTS, "0").startswith("0")
     if unchecked and check_inputs.checks_compiled_in(first.case) is not False:
-        repeats.append(Repeat(name="check_inputs", purpose="the package's own input checks", env={CHECKS: "1"}))
+        repeats.append(Repeat(name="check_inputs", purpose="the package's own input checks", env={CHECK_INPUTS: "1"}))
     error = first.outcome.error
     if error is not None and not any(word in first.outcome.stderr_tail for word in _SILENT):
-        repeats.append(Repeat(name="cpp_stack", purpose="stacks of C++ with exceptions", env={STACKS: "1"}))
+        repeats.append(Repeat(name="cpp_stack", purpose="stacks of C++ with exceptions", env={CPP_STACKS: "1"}))
     if first.case.contract is not None and first.case.contract.needs.device_type == "cuda":
         repeats += [
-            Repeat(name="cuda_blocking", purpose="with blocking launches", env={BLOCKING: "1"}),
+            Repeat(name="cuda_blocking", purpose="with blocking launches", env={LAUNCH_BLOCKING: "1"}),
             Repeat(
                 name="cuda_no_caching",
                 purpose="each block of memory allocated separately, with blocking launches",
-                env={BLOCKING: "1", UNCACHED: "1"},
+                env={LAUNCH_BLOCKING: "1", NO_CACHING: "1"},
             ),
         ]
     return repeats

@@ -16,6 +16,7 @@ from aotidoctor.model.evidence import Evidence, Severity, plural
 from aotidoctor.model.inputs import LeafValue, TensorDesc, ValueStats
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
+from aotidoctor.model.torch_names import DEBUG_SETTINGS
 from aotidoctor.reports import localization_view, package_view, report_view, run_view
 from aotidoctor.reports.executorch_view import executorch_rows
 from aotidoctor.reports.html import html_blocks
@@ -44,7 +45,6 @@ from aotidoctor.reports.localization_view import (
     comparison_rows,
     stage_rows,
 )
-from aotidoctor.reports.package_view import DEBUG_SETTINGS
 
 # The contract beside the inputs. All other findings speak of the leaf as a whole.
 _ABOUT: Mapping[str, str] = {

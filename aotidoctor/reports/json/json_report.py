@@ -22,8 +22,8 @@ from aotidoctor.model.errors import CannotExamineError, examining
 from aotidoctor.model.evidence import FileSource, RunSource, Source
 from aotidoctor.model.record import JsonObject, JsonValue, as_integer, as_object
 from aotidoctor.model.report import SCHEMA, Report
+from aotidoctor.model.torch_names import DEBUG_SETTINGS
 from aotidoctor.readers.package.blob import opened_blob
-from aotidoctor.reports.package_view import DEBUG_SETTINGS
 from aotidoctor.reports.text import escaped_json
 
 if TYPE_CHECKING:

@@ -17,9 +17,10 @@ from aotidoctor.model.case import Host
 from aotidoctor.model.contract import ModelContract
 from aotidoctor.model.evidence import Severity, list_names, plural
 from aotidoctor.model.report import NOT_CONFINED, Report
+from aotidoctor.model.torch_names import DEBUG_SETTINGS
 from aotidoctor.reports import package_view, report_view, run_view
 from aotidoctor.reports.executorch_view import code_rows, executorch_rows, precompiled_rows
-from aotidoctor.reports.package_view import DEBUG_SETTINGS, LeafRow, finding_text, leaf_rows
+from aotidoctor.reports.package_view import LeafRow, finding_text, leaf_rows
 from aotidoctor.reports.report_view import headline
 from aotidoctor.reports.terminal.terminal_layout import (
     STYLES,

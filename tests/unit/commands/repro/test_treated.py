@@ -26,7 +26,11 @@ INPUTS = InputSet(
             "args[0], {'a': torch.empty_strided(args[1]['a'].shape, (2,), dtype=args[1]['a'].dtype)"
             ".copy_(args[1]['a']), 'b': args[1]['b']}, **kwargs",
         ),
-        ({"op": "clamp_dim", "path": "args[0]", "dim": 0, "size": 1}, "args[0].narrow(0, 0, 1), args[1], **kwargs"),
+        (
+            {"op": "clamp_dim", "path": "args[0]", "dim": 0, "size": 1},
+            "args[0].narrow(0, 0, 1).contiguous(), args[1], **kwargs",
+        ),
+        ({"op": "dense", "path": "args[0]", "quantized": True}, "args[0].dequantize(), args[1], **kwargs"),
         (
             {
                 "op": "tree",
