@@ -134,8 +134,8 @@ def _of_reference(history: History, what: str) -> dict[str, FactValue]:
         return {}
     if not any(item.nan_differs for item in bad):
         remedy = (
-            f"The reference gives {what} at the same places: the model computes it from these values, not the compiler. "
-            "Guard the argument of that operation (clamp, eps, a mask that leaves one entry), and export again."
+            f"The reference gives {what} at the same places: the model computes it from these values, not the compiler."
+            " Guard the argument of that operation (clamp, eps, a mask that leaves one entry), and export again."
         )
         command = "x = torch.log(x.clamp(min=1e-12)); y = a / (b + 1e-12)   # in forward, then export again"
         confirm = "a guarded model whose outputs are finite"
