@@ -1,13 +1,13 @@
 """Treatment steps on inputs: on one leaf, and on the structure of a call.
 
-A step on a leaf is ``(step, leaf) -> (new leaf, note)``, one on the structure
-``(step, args, kwargs) -> (args, kwargs, note)``.
+A step on a leaf is ``(step, leaf) -> new leaf``, one on the structure ``(step, args, kwargs) -> (args, kwargs, note)``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from aotidoctor.model.jobs import InputsSource
@@ -20,137 +20,80 @@ class TreatmentError(Exception):
 
 # One leaf.
 Step = dict[str, Any]
-LeafChange = Callable[[Step, Any], tuple[Any, str]]
+LeafChange = Callable[[Step, Any], Any]
 
 
-def cast(step: Step, leaf: Any) -> tuple[Any, str]:
-    """Cast to another dtype: the same values as far as they fit, the same strides."""
-    return leaf.to(dtype_of(step["dtype"])), f"{dtype_name(leaf)}→{step['dtype']}"
-
-
-def contiguous(step: Step, leaf: Any) -> tuple[Any, str]:
+def relay(step: Step, leaf: Any) -> Any:
     """Lay out the same values with the given strides, or contiguously."""
     import torch
 
     wanted = step.get("stride")
     if wanted is None:
-        new = leaf.clone(memory_format=torch.contiguous_format)
-    else:
-        if len(wanted) != leaf.dim():
-            raise TreatmentError(f"{len(wanted)} strides for {leaf.dim()} dims")
-        new = torch.empty_strided(tuple(leaf.shape), tuple(wanted), dtype=leaf.dtype, device=leaf.device)
-        new.copy_(leaf)
-    return new, f"{tuple(leaf.stride())}→{tuple(new.stride())}"
+        return leaf.clone(memory_format=torch.contiguous_format)
+    if len(wanted) != leaf.dim():
+        raise TreatmentError(f"{len(wanted)} strides for {leaf.dim()} dims")
+    new = torch.empty_strided(tuple(leaf.shape), tuple(wanted), dtype=leaf.dtype, device=leaf.device)
+    return new.copy_(leaf)
 
 
-def to_device(step: Step, leaf: Any) -> tuple[Any, str]:
+def to_device(step: Step, leaf: Any) -> Any:
     """Move the values to another device; a tensor without values (meta) gets zeros."""
     import torch
 
     if leaf.device.type == "meta":
-        return torch.zeros_like(leaf, device=step["device"]), f"meta→{step['device']} (zeros)"
-    return leaf.to(step["device"]), f"{leaf.device}→{step['device']}"
+        return torch.zeros_like(leaf, device=step["device"])
+    return leaf.to(step["device"])
 
 
-def resolve(_: Step, leaf: Any) -> tuple[Any, str]:
-    """Carry out pending conjugation and negation."""
-    return leaf.resolve_conj().resolve_neg(), ""
-
-
-def to_dense(_: Step, leaf: Any) -> tuple[Any, str]:
+def to_dense(_: Step, leaf: Any) -> Any:
     """Make a plain strided tensor of a sparse, quantised, nested or subclass one."""
     import torch
 
     if leaf.is_quantized:
-        return leaf.dequantize(), "dequantised"
+        return leaf.dequantize()
     if leaf.is_nested:
-        return torch.nested.to_padded_tensor(leaf, 0.0), "padded"
-    if leaf.layout != torch.strided:
-        return leaf.to_dense(), f"{leaf.layout}→strided"
-    return leaf.detach().as_subclass(torch.Tensor), type(leaf).__name__
+        return torch.nested.to_padded_tensor(leaf, 0.0)
+    return leaf.to_dense() if leaf.layout != torch.strided else leaf.detach().as_subclass(torch.Tensor)
 
 
-def reshape(step: Step, leaf: Any) -> tuple[Any, str]:
-    """Reshape to another shape with the same number of elements."""
-    return leaf.reshape(step["shape"]).contiguous(), f"{tuple(leaf.shape)}→{tuple(step['shape'])}"
-
-
-def permute(step: Step, leaf: Any) -> tuple[Any, str]:
-    """Put the dims in another order; a view."""
-    return leaf.permute(step["dims"]), f"{tuple(leaf.shape)}→{tuple(leaf.shape[dim] for dim in step['dims'])}"
-
-
-def clamp_dim(step: Step, leaf: Any) -> tuple[Any, str]:
+def clamp_dim(step: Step, leaf: Any) -> Any:
     """Cut dim ``dim`` to ``size``, or extend it by repeating its last entry; an empty one by zeros."""
     import torch
 
     dim, size = step["dim"], step["size"]
     if leaf.shape[dim] == 0 and size > 0:
-        return leaf.new_zeros((*leaf.shape[:dim], size, *leaf.shape[dim + 1 :])), f"dim {dim}: 0→{size}"
+        return leaf.new_zeros((*leaf.shape[:dim], size, *leaf.shape[dim + 1 :]))
     index = torch.arange(size, device=leaf.device).clamp(max=max(leaf.shape[dim] - 1, 0))
-    return leaf.index_select(dim, index), f"dim {dim}: {leaf.shape[dim]}→{size}"
+    return leaf.index_select(dim, index)
 
 
-def slice_dim(step: Step, leaf: Any) -> tuple[Any, str]:
+def slice_dim(step: Step, leaf: Any) -> Any:
     """Copy ``size`` entries of dim ``dim`` from ``start`` on, with the order of the dims in memory."""
     import torch
 
-    dim, start, size = step["dim"], step["start"], step["size"]
-    part = leaf.narrow(dim, start, size).clone(memory_format=torch.preserve_format)
-    return part, f"dim {dim}: {leaf.shape[dim]}→{size} from {start}"
+    return leaf.narrow(step["dim"], step["start"], step["size"]).clone(memory_format=torch.preserve_format)
 
 
-def clone(_: Step, leaf: Any) -> tuple[Any, str]:
-    """Copy the leaf to memory of its own."""
-    return leaf.detach().clone(), ""
-
-
-def nan_to_num(_: Step, leaf: Any) -> tuple[Any, str]:
+def nan_to_num(_: Step, leaf: Any) -> Any:
     """Replace NaN by zero, or Inf where there is no NaN."""
     import torch
 
     bad = torch.isnan(leaf)
-    if not bad.any():
-        bad = torch.isinf(leaf)
-    return leaf.masked_fill(bad, 0), f"{int(bad.sum())} values"
+    return leaf.masked_fill(bad if bad.any() else torch.isinf(leaf), 0)
 
 
-def clamp_values(step: Step, leaf: Any) -> tuple[Any, str]:
-    """Set values outside ``low``..``high`` to the nearer bound."""
-    new = leaf.clamp(step.get("low"), step.get("high"))
-    return new, f"{int((new != leaf).sum())} values into {step.get('low')}..{step.get('high')}"
-
-
-def mend_offsets(step: Step, leaf: Any) -> tuple[Any, str]:
+def mend_offsets(step: Step, leaf: Any) -> Any:
     """Correct offsets of bags: the first is 0, none is below the one before, none is above ``high``."""
     new = leaf.clone()
     new[:1] = 0
-    new = new.clamp(0, step["high"]).cummax(0).values.to(leaf.dtype)
-    return new, f"{int((new != leaf).sum())} offsets"
+    return new.clamp(0, step["high"]).cummax(0).values.to(leaf.dtype)
 
 
-def replace_value(step: Step, leaf: Any) -> tuple[Any, str]:
-    """Replace the value ``old`` by ``new``."""
-    hit = leaf == step["old"]
-    return leaf.masked_fill(hit, step["new"]), f"{int(hit.sum())} values {step['old']}→{step['new']}"
-
-
-def to_tensor(step: Step, leaf: Any) -> tuple[Any, str]:
+def to_tensor(step: Step, leaf: Any) -> Any:
     """Make a tensor of a number, list or array."""
     import torch
 
-    dtype = dtype_of(step["dtype"]) if step.get("dtype") else None
-    return torch.as_tensor(leaf, dtype=dtype), f"{type(leaf).__name__}→tensor"
-
-
-def stand_in_leaf(step: Step, leaf: Any) -> tuple[Any, str]:
-    """Replace the leaf by a tensor made from its JSON description."""
-    return make_tensor(step["tensor"]), f"{type(leaf).__name__}→tensor"
-
-
-def set_value(step: Step, leaf: Any) -> tuple[Any, str]:
-    """Replace the leaf by another plain value."""
-    return step["value"], f"{leaf!r}→{step['value']!r}"[:120]
+    return torch.as_tensor(leaf, dtype=dtype_of(step["dtype"]) if step.get("dtype") else None)
 
 
 def make_tensor(document: Any) -> Any:
@@ -173,24 +116,41 @@ def dtype_of(name: str) -> Any:
 
 
 LEAF_STEPS: dict[str, LeafChange] = {
-    "cast": cast,
-    "contiguous": contiguous,
+    "cast": lambda step, leaf: leaf.to(dtype_of(step["dtype"])),
+    "contiguous": relay,
     "to": to_device,
-    "resolve": resolve,
+    "resolve": lambda _, leaf: leaf.resolve_conj().resolve_neg(),
     "dense": to_dense,
-    "reshape": reshape,
-    "permute": permute,
+    "reshape": lambda step, leaf: leaf.reshape(step["shape"]).contiguous(),
+    "permute": lambda step, leaf: leaf.permute(step["dims"]),
     "clamp_dim": clamp_dim,
     "slice_dim": slice_dim,
-    "clone": clone,
+    "clone": lambda _, leaf: leaf.detach().clone(),
     "nan_to_num": nan_to_num,
-    "clamp_values": clamp_values,
+    "clamp_values": lambda step, leaf: leaf.clamp(step.get("low"), step.get("high")),
     "mend_offsets": mend_offsets,
-    "replace_value": replace_value,
+    "replace_value": lambda step, leaf: leaf.masked_fill(leaf == step["old"], step["new"]),
     "to_tensor": to_tensor,
-    "stand_in": stand_in_leaf,
-    "set": set_value,
+    "stand_in": lambda step, _: make_tensor(step["tensor"]),
+    "set": lambda step, _: step["value"],
 }
+
+
+def describe_change(before: Any, after: Any) -> str:
+    """What a step changed in a leaf: its properties, else how many of its values; empty if that cannot be seen."""
+    import torch
+
+    if not isinstance(before, torch.Tensor) or not isinstance(after, torch.Tensor):
+        return "→".join("tensor" if isinstance(one, torch.Tensor) else repr(one)[:60] for one in (before, after))
+    looks = (dtype_name, lambda one: str(one.device), lambda one: str(one.layout), lambda one: type(one).__name__)
+    found = [f"{look(before)}→{look(after)}" for look in looks if look(before) != look(after)]
+    # Tensors of other layouts have no shape, no strides or no comparison.
+    with suppress(RuntimeError, NotImplementedError):
+        for look in () if found else (lambda one: tuple(one.shape), lambda one: one.stride()):
+            found += [f"{look(before)}→{look(after)}"] if look(before) != look(after) else []
+        if not found and (count := int((before != after).sum())):
+            found.append(f"{count} values")
+    return ", ".join(found)
 
 
 # The structure of a call.

@@ -22,7 +22,7 @@ from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.load_package import LoadedModel
 from aotidoctor.worker.tensors import walk_call
-from aotidoctor.worker.treatments.input_steps import LEAF_STEPS, TREE_STEPS, TreatmentError
+from aotidoctor.worker.treatments.input_steps import LEAF_STEPS, TREE_STEPS, TreatmentError, describe_change
 from aotidoctor.worker.weights import load_from_file, load_from_package, load_state
 
 # A copy of the package.
@@ -243,8 +243,8 @@ def _apply_to_leaves(step: Step, call: ModelCall) -> tuple[ModelCall, str]:
     def visit(path: str, leaf: Any) -> Any:
         if path not in paths:
             return leaf
-        new, note = change(step, leaf)
-        notes.append(f"{step['op']} {path}{note and ' '}{note}")
+        new = change(step, leaf)
+        notes.append(f"{step['op']} {path} {describe_change(leaf, new)}".rstrip())
         return new
 
     # Evaluated in this order: the notes are made on the way.

@@ -268,3 +268,27 @@ def test_a_package_is_copied_into_the_layout_of_the_compiler(tmp_path: Path) -> 
         archive.writestr("readme.txt", b"nothing")
     with pytest.raises(TreatmentError):
         repack(source, tmp_path / "none.pt2")
+
+
+def test_a_note_says_what_changed_in_the_leaf() -> None:
+    import torch
+
+    applied: list[str] = []
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+    leaves = (torch.tensor([1.0, torch.nan, 9.0]), torch.ones(2, 3).t(), 7, torch.eye(2).to_sparse(), nested)
+    steps: list[dict[str, Any]] = [
+        {"op": "clamp_values", "path": "args[0]", "low": 0, "high": 5},
+        {"op": "contiguous", "path": "args[1]", "stride": None},
+        {"op": "to_tensor", "path": "args[2]", "dtype": "int64"},
+        {"op": "dense", "path": "args[3]"},
+        {"op": "dense", "path": "args[4]"},
+        {"op": "clone", "path": "args[1]"},
+    ]
+    apply_steps(steps, ModelCall(args=leaves, kwargs={}), applied)
+    assert applied[:4] == [
+        "clamp_values args[0] 2 values",
+        "contiguous args[1] (1, 3)→(2, 1)",
+        "to_tensor args[2] 7→tensor",
+        "dense args[3] torch.sparse_coo→torch.strided",
+    ]
+    assert applied[4:] == ["dense args[4]", "clone args[1]"]
