@@ -24,10 +24,11 @@ from dataclasses import replace
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.call_overlay import TensorPair, contract_source, leaf_check, tensor_pairs
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import describe_spec
 from aotidoctor.model.evidence import Evidence, FactValue
-from aotidoctor.model.expr import evaluate, parse_expr
+from aotidoctor.model.expr import evaluate
 from aotidoctor.model.precompiled import CompiledFunction
 
 FIND = Finder("AD-IN-017", "input_range")

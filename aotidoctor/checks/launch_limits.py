@@ -24,10 +24,11 @@ from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.call_overlay import overlay_of, tensor_pairs
 from aotidoctor.checks.matching.kernel_reads import SymbolReading, agreed_values, readings
 from aotidoctor.checks.matching.package_facts import at_call, device_of
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall, ModelContract
 from aotidoctor.model.evidence import Evidence
-from aotidoctor.model.expr import Expr, evaluate, parse_expr, substitute
+from aotidoctor.model.expr import Expr, evaluate, substitute
 
 FIND = Finder("AD-HOST-014", "launch_limits")
 LARGEST_GRID = (2**31 - 1, 65535, 65535)

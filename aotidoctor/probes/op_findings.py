@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.answers import ObservedTensor, OperatorAlone, OperatorCall, SavedCall, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import CustomCall, PromisedResult
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
-from aotidoctor.model.expr import Sym, evaluate, parse_expr
+from aotidoctor.model.expr import Sym, evaluate
 from aotidoctor.model.jobs import OneOperator
 from aotidoctor.model.record import record
 from aotidoctor.model.run import NotStarted, Outcome

@@ -24,13 +24,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.localize.blame.indirect_failures import device_asserts
 from aotidoctor.model.answers import Acted, Called, parse_answer
 from aotidoctor.model.artifact import RUNNABLE_KINDS, ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import OutputSpec
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity, list_names
-from aotidoctor.model.expr import Expr, Sym, evaluate, parse_expr
+from aotidoctor.model.expr import Expr, Sym, evaluate
 from aotidoctor.model.precompiled import CALLABLE_FORMS, FORMS
 from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
 from aotidoctor.model.torch_names import ITEMSIZE, foreign

@@ -20,11 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.answers import ComparedOutput, SideBySide, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Dim, ModelContract
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.expr import Sym, parse_expr
+from aotidoctor.model.expr import Sym
 from aotidoctor.model.jobs import SubBatch
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request

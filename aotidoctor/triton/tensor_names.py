@@ -13,8 +13,9 @@ from dataclasses import replace
 from functools import wraps
 from itertools import zip_longest
 
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import Dim, LeafSpec, ModelContract, OutputSpec
-from aotidoctor.model.expr import Num, parse_expr
+from aotidoctor.model.expr import Num
 from aotidoctor.model.record import record
 from aotidoctor.model.serving import Consequence, NotJudged, Release, Remark, RuleResult, ServedModel, ServedVersion
 from aotidoctor.model.serving_config import (

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from aotidoctor.model.expr import Opaque, evaluate, parse_expr, solve, substitute
+from aotidoctor.kernels.expressions import parse_expr
+from aotidoctor.model.expr import Opaque, evaluate, solve, substitute
 
 NAMES = ("s0", "s1", "s77", "arg3_1_size_0")
 ENV = st.fixed_dictionaries({name: st.integers(0, 5000) for name in NAMES})

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aotidoctor.localize.blame import kernel_flow
+from aotidoctor.kernels import kernel_flow
+from aotidoctor.kernels.kernel_expressions import ExpressionReader
+from aotidoctor.kernels.value_trees import Variable
 from aotidoctor.localize.blame.chain import chain_of
 from aotidoctor.localize.blame.failing_elements import Failure
-from aotidoctor.localize.blame.kernel_expressions import ExpressionReader
-from aotidoctor.localize.blame.value_trees import Variable
 from tests.unit.localize.kernels import case_of, floats, integers, text
 
 IDS = (1, 5, 9, 100, 0, 42, 17, 3)

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from aotidoctor.kernels.expressions import parse_expr
+from aotidoctor.kernels.value_trees import Computed, KernelCheck, Number, reads
 from aotidoctor.localize.blame.failing_elements import (
     ASSERTION,
     DIVISION,
@@ -30,12 +32,11 @@ from aotidoctor.localize.blame.package_program import (
     sources_of,
     tensor_sources,
 )
-from aotidoctor.localize.blame.value_trees import Computed, KernelCheck, Number, reads
 from aotidoctor.localize.call_timeline import origin_of
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall
-from aotidoctor.model.expr import evaluate, parse_expr
+from aotidoctor.model.expr import evaluate
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.localization import Chain, Element
 from aotidoctor.model.record import record

@@ -8,14 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from aotidoctor.localize.blame.package_program import (
-    CallMemories,
-    InputMemory,
-    OriginMemory,
-    PackageProgram,
-    origins_at,
-)
-from aotidoctor.localize.blame.value_trees import (
+from aotidoctor.kernels.value_trees import (
     Computed,
     IterationGrid,
     IterationLoop,
@@ -30,6 +23,13 @@ from aotidoctor.localize.blame.value_trees import (
     parts,
     read,
     reads,
+)
+from aotidoctor.localize.blame.package_program import (
+    CallMemories,
+    InputMemory,
+    OriginMemory,
+    PackageProgram,
+    origins_at,
 )
 from aotidoctor.model.evidence import Evidence, FactValue
 from aotidoctor.model.expr import evaluate

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from aotidoctor.kernels.value_trees import Computed, KernelCheck, Number, Value, Variable, factor, reads
 from aotidoctor.localize.blame.chain import Suspect, chain_for, chain_of
 from aotidoctor.localize.blame.failing_elements import (
     INDEX,
@@ -36,7 +37,6 @@ from aotidoctor.localize.blame.package_program import (
     program_of,
     tensor_sources,
 )
-from aotidoctor.localize.blame.value_trees import Computed, KernelCheck, Number, Value, Variable, factor, reads
 from aotidoctor.localize.call_timeline import text_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.localization import Chain

@@ -10,20 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from aotidoctor.localize.blame import kernel_flow
-from aotidoctor.localize.blame.value_trees import (
-    Column,
-    ElementMemory,
-    IterationGrid,
-    KernelFlow,
-    Read,
-    UnknownError,
-    reads,
-)
+from aotidoctor.kernels import kernel_flow
+from aotidoctor.kernels.expressions import parse_expr
+from aotidoctor.kernels.value_trees import Column, ElementMemory, IterationGrid, KernelFlow, Read, UnknownError, reads
 from aotidoctor.localize.call_timeline import text_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec, KernelBody, KernelCall, KernelParameter, LeafSpec, ModelContract
-from aotidoctor.model.expr import evaluate, parse_expr, solve
+from aotidoctor.model.expr import evaluate, solve
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.localization import Element
 from aotidoctor.model.record import record

@@ -19,8 +19,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import ConstantSpec, Dim, LeafSpec, ModelContract, Reading
-from aotidoctor.model.expr import Expr, Num, Opaque, Rational, Sym, linear, parse_expr, product_of, substitute, sum_of
+from aotidoctor.model.expr import Expr, Num, Opaque, Rational, Sym, linear, product_of, substitute, sum_of
 from aotidoctor.model.inputs import MAPPINGS, Container, Tree, walk_call
 from aotidoctor.model.record import record
 from aotidoctor.model.torch_names import element_dtype

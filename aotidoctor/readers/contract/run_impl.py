@@ -17,7 +17,8 @@ import re
 from collections.abc import Callable, Container
 from dataclasses import field
 
-from aotidoctor.model.expr import Opaque, parse_expr
+from aotidoctor.kernels.expressions import parse_expr
+from aotidoctor.model.expr import Opaque
 from aotidoctor.model.record import record
 from aotidoctor.readers.contract.run_impl_records import (
     Assertion,

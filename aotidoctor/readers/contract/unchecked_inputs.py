@@ -26,6 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import takewhile
 
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import (
     ConstantSpec,
     Dim,
@@ -37,7 +38,7 @@ from aotidoctor.model.contract import (
     Turn,
     Walk,
 )
-from aotidoctor.model.expr import Expr, Num, Product, Sum, Sym, evaluate, parse_expr, product_of, substitute, sum_of
+from aotidoctor.model.expr import Expr, Num, Product, Sum, Sym, evaluate, product_of, substitute, sum_of
 from aotidoctor.model.record import record
 from aotidoctor.readers.contract.input_leaves import SymbolTable, has_open_strides, is_described, known_expr
 from aotidoctor.readers.contract.kernel_calls import arguments_of

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import Dim, HostNeeds, LeafSpec, ModelContract
-from aotidoctor.model.expr import Expr, Num, Opaque, parse_expr
+from aotidoctor.model.expr import Expr, Num, Opaque
 from aotidoctor.model.inputs import Container, InputSet, Leaf, Tree, walk_call, with_leaves
 from aotidoctor.model.precompiled import CompiledFunction, Parameter, Precompiled
 from aotidoctor.readers.inputs.describe_pickle import TensorReader, describe_tensor, plain_value

@@ -14,10 +14,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.artifact import ExportedFacts, ModelEntry, ProgramLeaf, SizeRange
 from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
 from aotidoctor.model.evidence import list_names
-from aotidoctor.model.expr import Expr, Num, Opaque, Sym, parse_expr, substitute
+from aotidoctor.model.expr import Expr, Num, Opaque, Sym, substitute
 from aotidoctor.model.torch_names import BUILT_IN, foreign
 from aotidoctor.readers.provenance.compare_interface import (
     ProgramComparison,

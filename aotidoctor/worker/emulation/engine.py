@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
+from aotidoctor.kernels.expressions import UnreadableExpressionError
 from aotidoctor.model.record import record
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.emulation.address_check import MOST_GUILTY, AddressCheck, LaunchAccesses
@@ -28,7 +29,7 @@ from aotidoctor.worker.emulation.storage import (
     PendingSteps,
     WrapperTensor,
 )
-from aotidoctor.worker.emulation.wrapper import CannotReplayError, Replay, UnknownExpression, compute_size
+from aotidoctor.worker.emulation.wrapper import CannotReplayError, Replay, compute_size
 
 # One launch. The programs on either side of a guilty one that are carried out again with it.
 _AROUND = 1
@@ -278,7 +279,7 @@ class EmulationEngine:
     def _grid(self, function: KernelFunction, names: Mapping[str, int | float]) -> tuple[int, int, int]:
         known: dict[str, Any] = dict(names)
         for name, text in function.sizes:
-            with suppress(UnknownExpression):
+            with suppress(UnreadableExpressionError):
                 known[name] = compute_size(text, known)
         found = [known.get(f"grid_{at}") for at in range(3)]
         if any(not isinstance(one, int) for one in found):

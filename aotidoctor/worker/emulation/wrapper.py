@@ -9,14 +9,14 @@ wrapper's numbers: as integers where the text has only integers; ``/`` then trun
 
 from __future__ import annotations
 
-import ast
 import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
+from aotidoctor.kernels.expressions import Syntax, UnreadableExpressionError, syntax_of
 from aotidoctor.readers.contract.wrapper_text import is_known_statement, is_runtime, split_list
 from aotidoctor.worker.emulation.storage import (
     EmulationFindings,
@@ -28,24 +28,6 @@ from aotidoctor.worker.emulation.storage import (
 
 # Size expressions of C++.
 Number = int | float
-_SUFFIX = re.compile(r"(?<![\w.])(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)(?:ULL|LL|UL|[LUlufF])\b")
-_CAST = re.compile(r"\b(?:static_cast<[\w ]+>|(?:u?int(?:8|16|32|64)_t|double|float|long|bool)(?=\())")
-_LONGEST = 4000
-_BINARY: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-}
-_COMPARE: Mapping[type[ast.AST], Callable[[Any, Any], bool]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
 # Of C++'s widest integer.
 _BITS = 64
 
@@ -58,81 +40,66 @@ def _power(base: Number, exponent: Number) -> Number:
     return int(base**exponent)
 
 
+def _divide(left: Number, right: Number) -> Number:
+    if not isinstance(left, int) or not isinstance(right, int):
+        return left / right
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+def _remainder(left: Number, right: Number) -> Number:
+    whole = isinstance(left, int) and isinstance(right, int)
+    return left - right * _divide(left, right) if whole else math.fmod(left, right)
+
+
+_OPERATIONS: Mapping[str, Callable[..., Number]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": _divide, "%": _remainder, "&": operator.and_,
+    "|": operator.or_, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
+    "!=": operator.ne, "&&": lambda a, b: bool(a) and bool(b), "||": lambda a, b: bool(a) or bool(b),
+}  # fmt: skip
 _CALLS: Mapping[str, Callable[..., Number]] = {
-    "c10__div_floor_integer": lambda a, b: a // b,
-    "c10__div_floor_floating": lambda a, b: math.floor(a / b),
-    "std__max": lambda *values: max(values),
-    "std__min": lambda *values: min(values),
-    "std__floor": math.floor,
-    "std__ceil": math.ceil,
-    "std__trunc": math.trunc,
-    "std__sqrt": math.sqrt,
-    "std__abs": abs,
-    "std__pow": _power,
-}
+    "c10::div_floor_integer": operator.floordiv, "c10::div_floor_floating": lambda a, b: math.floor(a / b),
+    "std::max": lambda *values: max(values), "std::min": lambda *values: min(values), "std::floor": math.floor,
+    "std::ceil": math.ceil, "std::trunc": math.trunc, "std::sqrt": math.sqrt, "std::abs": abs, "std::pow": _power,
+}  # fmt: skip
+_CAST = re.compile(r"static_cast|u?int(?:8|16|32|64)_t|double|float|long|bool")
 _CONSTANTS = {"true": True, "false": False, "INFINITY": math.inf, "NAN": math.nan}
 
 
-class UnknownExpression(Exception):  # noqa: N818 - the same whether a name or a form is not known
-    """The expression has a name or a form that is not known; the message says which."""
-
-
 def compute_size(text: str, names: Mapping[str, Any]) -> Number:
-    """The value of ``text``. Raises ``UnknownExpression``."""
-    if len(text) > _LONGEST:
-        raise UnknownExpression("a very long expression")
-    plain = _CAST.sub("", _SUFFIX.sub(r"\1", text)).replace("::", "__").replace("std__numeric_limits", "")
-    plain = plain.replace("&&", " and ").replace("||", " or ").replace("{", "[").replace("}", "]")
+    """The value of ``text``. Raises ``UnreadableExpressionError``."""
     try:
-        value = _value(ast.parse(plain.strip(), mode="eval").body, names)
+        value = _value(syntax_of(text), names)
         if isinstance(value, int) and value.bit_length() > _BITS:
             raise OverflowError
-    except (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, KeyError) as error:
-        raise UnknownExpression(text[:200]) from error
+    except (ValueError, TypeError, ArithmeticError, KeyError) as error:
+        raise UnreadableExpressionError(text[:200]) from error
     return value
 
 
-def _value(node: ast.expr, names: Mapping[str, Any]) -> Number:
-    match node:
-        case ast.Constant(value=bool() | int() | float() as value):
-            return value
-        case ast.Name(id=name):
-            found = names.get(name, _CONSTANTS.get(name))
-            if not isinstance(found, int | float):
-                raise UnknownExpression(name)
-            return found
-        case ast.Subscript(value=ast.Name(id=name), slice=index):
-            values, at = names.get(name), _value(index, names)
-            if not isinstance(values, tuple) or not 0 <= at < len(values):
-                raise UnknownExpression(f"{name}[{at}]")
-            found = values[int(at)]
-            return float(found) if isinstance(found, float) else int(found)
-        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as op, operand=inner):
-            return -_value(inner, names) if isinstance(op, ast.USub) else _value(inner, names)
-        case ast.BinOp(left=left, op=op, right=right):
-            return _binary(op, _value(left, names), _value(right, names))
-        case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return _COMPARE[type(op)](_value(left, names), _value(right, names))
-        case ast.BoolOp(op=op, values=values):
-            return (all if isinstance(op, ast.And) else any)([bool(_value(one, names)) for one in values])
-        case ast.Call(func=ast.Name(id=name), args=args):
-            flat = args[0].elts if len(args) == 1 and isinstance(args[0], ast.List) else args
-            return _CALLS[name](*(_value(one, names) for one in flat))
-    raise UnknownExpression(ast.dump(node)[:80])
-
-
-def _binary(op: ast.operator, left: Number, right: Number) -> Number:
-    whole = isinstance(left, int) and isinstance(right, int)
-    match op:
-        case ast.Div():
-            if not whole:
-                return left / right
-            quotient = abs(left) // abs(right)
-            return int(quotient if (left < 0) == (right < 0) else -quotient)
-        case ast.Mod():
-            return math.fmod(left, right) if not whole else int(left - right * _binary(ast.Div(), left, right))
-        case _:
-            return cast(Number, _BINARY[type(op)](left, right))
+def _value(node: Syntax, names: Mapping[str, Any]) -> Number:
+    kind, text, parts, signs = node
+    if kind == "subscript" and parts[0].kind == "name" and len(parts) == 2:
+        array, at = names.get(parts[0].text), _value(parts[1], names)
+        found = array[at] if isinstance(array, tuple) and isinstance(at, int) and 0 <= at < len(array) else None
+    elif kind == "name":
+        found = names.get(text, _CONSTANTS.get(text))
+    elif kind == "number":
+        found = int(text) if text.isdecimal() else float(text)
+    elif kind == "unary" and text in "+-":
+        found = _OPERATIONS[text](0, _value(parts[0], names))
+    elif kind == "chain":
+        found, *others = (_value(part, names) for part in parts)
+        for sign, other in zip(signs, others, strict=True):
+            found = _OPERATIONS[sign](found, other)
+    elif kind == "call":
+        given = [_value(part, names) for part in parts]
+        found = given[0] if len(given) == 1 and _CAST.fullmatch(text) else _CALLS[text](*given)
+    else:
+        found = None
+    if not isinstance(found, int | float):
+        raise UnreadableExpressionError(text)
+    return found
 
 
 # The variables.
@@ -168,7 +135,7 @@ class Variables:
         """A number of the wrapper. Raises ``CannotReplayError``."""
         try:
             return compute_size(text, self.names)
-        except UnknownExpression as error:
+        except UnreadableExpressionError as error:
             raise CannotReplayError(f"the number {text[:80]!r} is not known ({error})") from error
 
     def numbers(self, text: str) -> tuple[int, ...]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from aotidoctor.checks.registry import CHECKS
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.artifact import Artifact, ArtifactKind, ExportedFacts
 from aotidoctor.model.case import Case, Host, Options
 from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
 from aotidoctor.model.evidence import NotChecked
-from aotidoctor.model.expr import parse_expr
 from aotidoctor.model.inputs import Container, InputSet, Leaf, PlainValue, TensorDesc, walk_call
 
 

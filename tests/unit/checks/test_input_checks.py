@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.checks import input_dtype
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import Reads
-from aotidoctor.model.expr import parse_expr
 from aotidoctor.model.inputs import Container, PlainValue, ValueStats
 from aotidoctor.model.precompiled import CompiledFunction, Precompiled
 from tests.unit.checks.input_builders import CONSTANT, Spec, ask, call, case_of, contract_of, tensor

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from aotidoctor.cli import build_app
 from aotidoctor.commands.contract.shippable import root_of, size_text, step_of
-from aotidoctor.model.expr import evaluate, parse_expr
+from aotidoctor.kernels.expressions import parse_expr
+from aotidoctor.model.expr import evaluate
 
 DATA = Path(__file__).parents[2] / "data"
 PACKAGE = DATA / "releases" / "2.12.1" / "custop" / "model.pt2"

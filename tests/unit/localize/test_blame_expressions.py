@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aotidoctor.localize.blame import kernel_flow
-from aotidoctor.localize.blame.kernel_expressions import ExpressionReader
-from aotidoctor.localize.blame.value_trees import (
+from aotidoctor.kernels import kernel_flow
+from aotidoctor.kernels.kernel_expressions import ExpressionReader
+from aotidoctor.kernels.value_trees import (
     MOST_ITERATIONS,
     IterationGrid,
     IterationLoop,

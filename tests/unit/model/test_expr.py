@@ -7,7 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from aotidoctor.model.expr import ExprFunction, Num, Opaque, Product, Sum, Sym, evaluate, linear, parse_expr, solve
+from aotidoctor.kernels.expressions import parse_expr
+from aotidoctor.model.expr import ExprFunction, Num, Opaque, Product, Sum, Sym, evaluate, linear, solve
 
 S = Sym("s0")
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import Dim, LeafSpec, OutputSpec
-from aotidoctor.model.expr import parse_expr
 from aotidoctor.model.inputs import Container, Leaf, TensorDesc
 from aotidoctor.probes import plain_run
 from aotidoctor.probes.plain_run import sizes_behind

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import CustomCall, Dim, LeafSpec, PromisedResult
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.expr import parse_expr
 from aotidoctor.model.jobs import OneOperator
 from aotidoctor.model.run import ChildError, Exited, OutOfMemory, Request, Signalled, TimedOut
 from aotidoctor.probes import op_alone, op_inputs

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import Dim, LeafSpec, OutputSpec
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
-from aotidoctor.model.expr import parse_expr
 from aotidoctor.model.inputs import Container, Leaf, TensorDesc
 from aotidoctor.model.jobs import SubBatch
 from aotidoctor.model.run import Exited, Request

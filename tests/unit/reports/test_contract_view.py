@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import Dim, KernelCall, LeafSpec, ModelContract, OutputSpec, Unread
 from aotidoctor.model.evidence import Evidence, Severity
-from aotidoctor.model.expr import parse_expr
 from aotidoctor.model.inputs import Container, InputSet, Leaf, PlainValue, ValueStats
 from aotidoctor.reports import package_view
 from aotidoctor.reports.package_view import kernel_text, leaf_rows

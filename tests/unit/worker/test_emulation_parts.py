@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from aotidoctor.kernels.expressions import UnreadableExpressionError
 from aotidoctor.worker.emulation.checked_memory import LaunchMemory, Races
 from aotidoctor.worker.emulation.interpreter import compute
 from aotidoctor.worker.emulation.kernel_grammar import BUILTINS, RefusedKernel
@@ -15,7 +16,7 @@ from aotidoctor.worker.emulation.kernel_source import read_kernel
 from aotidoctor.worker.emulation.launch import BlockTiling
 from aotidoctor.worker.emulation.shims import find_operator
 from aotidoctor.worker.emulation.storage import EmulationFindings, LaneFindings, Pointer, device_copy, empty_storage
-from aotidoctor.worker.emulation.wrapper import CannotReplayError, UnknownExpression, compute_size
+from aotidoctor.worker.emulation.wrapper import CannotReplayError, compute_size
 from tests.emulation.hostile_kernels import BOUNDLESS, HARMLESS, HOSTILE
 
 pytest.importorskip("torch", reason="torch is not installed")
@@ -57,7 +58,7 @@ def test_sizes_are_computed_as_in_cpp(text, value):
     ],
 )
 def test_what_is_no_size_is_unknown(text):
-    with pytest.raises(UnknownExpression):
+    with pytest.raises(UnreadableExpressionError):
         compute_size(text, {})
 
 

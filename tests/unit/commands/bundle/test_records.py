@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model import record_json
 from aotidoctor.model.case import Case, Host
 from aotidoctor.model.contract import Dim, ModelContract
-from aotidoctor.model.expr import parse_expr
 from aotidoctor.model.inputs import Container, InputSet, Leaf, TensorDesc, ValueStats
 from aotidoctor.model.localization import OutputComparison
 from tests.unit.reports import builders

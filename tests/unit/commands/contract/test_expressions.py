@@ -8,7 +8,8 @@ from fractions import Fraction
 import pytest
 
 from aotidoctor.commands.contract.shippable import root_of, size_text, step_of
-from aotidoctor.model.expr import Sym, parse_expr
+from aotidoctor.kernels.expressions import parse_expr
+from aotidoctor.model.expr import Sym
 
 # The functions of what is written, by their definition.
 NAMES = {

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from aotidoctor.commands.contract.shippable import ShippableContract, fast_check
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
-from aotidoctor.model.expr import parse_expr
 from aotidoctor.model.inputs import Container, Leaf
 
 NO_KWARGS = Container(type="dict", children=())

@@ -8,8 +8,8 @@ import pytest
 
 from aotidoctor.commands.contract.emit import json_schema
 from aotidoctor.commands.contract.shippable import ShippableContract
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
-from aotidoctor.model.expr import parse_expr
 from aotidoctor.model.inputs import Container, Leaf
 
 NO_KWARGS = Container(type="dict", children=())

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.commands.sweep.planned_calls import MOST_STRIDES, single_changes
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import BoundCheck, Dim, LeafSpec, ModelContract
-from aotidoctor.model.expr import parse_expr
 from aotidoctor.model.inputs import Container, Leaf
 
 

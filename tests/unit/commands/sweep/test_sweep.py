@@ -13,8 +13,8 @@ import pytest
 from aotidoctor.cli import document_output
 from aotidoctor.commands.sweep.planned_calls import MOST_BYTES, plan_calls
 from aotidoctor.commands.sweep.run_sweep import judge_row
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import BoundCheck, Dim, LeafSpec, ModelContract
-from aotidoctor.model.expr import parse_expr
 from aotidoctor.model.fleet import Does, Says, Sweep, SweepRow, SweepVerdict
 from aotidoctor.model.inputs import Container, Leaf
 from aotidoctor.readers.inputs.live_and_generated import describe_generated

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.model.expr import evaluate, parse_expr
+from aotidoctor.kernels.expressions import parse_expr
+from aotidoctor.model.expr import evaluate
 from aotidoctor.readers.contract.read_contract import read_contract
 from aotidoctor.readers.package.read_package import read_artifact
 from tests.artifacts.cuda_wrappers import written_by

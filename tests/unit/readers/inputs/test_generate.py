@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import BoundCheck, Dim, KernelCall, LeafSpec, ModelContract, Reads
-from aotidoctor.model.expr import parse_expr
 from aotidoctor.model.inputs import Container, Leaf
 from aotidoctor.readers.inputs.live_and_generated import generate_inputs
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from aotidoctor.localize.blame.kernel_expressions import ExpressionReader, argument, lines_of, mask_of
-from aotidoctor.localize.blame.value_trees import (
+from aotidoctor.kernels.kernel_expressions import ExpressionReader, argument, lines_of, mask_of
+from aotidoctor.kernels.value_trees import (
     Division,
     ElementAccess,
     ElementStore,
