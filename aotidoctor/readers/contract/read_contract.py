@@ -321,18 +321,14 @@ def _add_implied_facts(
     """Add what follows from the use of inputs that no check describes; the readers of that are imported when needed."""
     leaves = contract.tensor_leaves()
     described = all(map(is_described, leaves))
-    open_sizes, open_strides = any(leaf.has_open_sizes for leaf in leaves), any(map(has_open_strides, leaves))
-    if described and not open_sizes and not open_strides:
+    open_form = any(leaf.has_open_sizes or has_open_strides(leaf) for leaf in leaves)
+    if described and not open_form:
         return contract
     from aotidoctor.readers.contract import unchecked_inputs
 
     if not described:
         contract = with_implied_dtypes(unchecked_inputs.with_implied_products(contract, body, symbols))
-    if open_sizes:
-        contract = unchecked_inputs.with_read_extents(contract, texts)
-    if open_strides:
-        contract = unchecked_inputs.with_loop_strides(contract, body, symbols, texts)
-    return contract
+    return unchecked_inputs.with_kernel_reads(contract, body, symbols, texts) if open_form else contract
 
 
 def _mutated_inputs(body: Body, launches: Mapping[str, TritonLaunch]) -> frozenset[str]:

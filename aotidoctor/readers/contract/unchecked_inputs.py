@@ -27,22 +27,12 @@ from dataclasses import field, replace
 from itertools import takewhile
 
 from aotidoctor.kernels.expressions import parse_expr
-from aotidoctor.model.contract import (
-    ConstantSpec,
-    Dim,
-    KernelBody,
-    KernelCall,
-    LeafSpec,
-    ModelContract,
-    Reads,
-    Turn,
-    Walk,
-)
+from aotidoctor.model.contract import ConstantSpec, Dim, KernelBody, LeafSpec, ModelContract, Reads, Turn, Walk
 from aotidoctor.model.expr import Expr, Num, Product, Sum, Sym, evaluate, product_of, substitute, sum_of
 from aotidoctor.model.record import record
 from aotidoctor.readers.contract.input_leaves import SymbolTable, has_open_strides, is_described, known_expr
 from aotidoctor.readers.contract.kernel_calls import arguments_of
-from aotidoctor.readers.contract.run_impl_records import Body
+from aotidoctor.readers.contract.run_impl_records import Body, Buffer
 
 # Dtype, rank and sizes, from matrix products. The result and the two factors among the arguments.
 _PLACES = {"mm_out": (0, 1, 2), "bmm_out": (0, 1, 2), "addmm_out": (0, 2, 3), "baddbmm_out": (0, 2, 3)}
@@ -183,34 +173,6 @@ class KernelAccess:
     scopes: tuple[int, ...]
 
 
-def with_read_extents(contract: ModelContract, texts: Mapping[str, str]) -> ModelContract:
-    """``contract`` with ``reads`` for each tensor of which a size is not known. ``texts`` maps members to sources."""
-    wanted = {leaf.generated_name or "" for leaf in contract.tensor_leaves() if leaf.has_open_sizes}
-    if not wanted:
-        return contract
-    found: dict[str, dict[Reads, None]] = {}
-    bodies = {body.name: body for body in contract.bodies if body.kind == "cpp"}
-    for call in contract.kernels:
-        body = bodies.get(call.name)
-        if body is None or len(call.arguments) != len(body.parameters) or wanted.isdisjoint(call.arguments):
-            continue
-        given = dict(zip((one.name for one in body.parameters), call.arguments, strict=True))
-        numbers = {one.name: parse_expr(given[one.name]) for one in body.parameters if not one.pointer}
-        for access in accesses(lines_of(body, texts), numbers):
-            name = given.get(access.pointer)
-            if access.sure and name in wanted and (reads := _reads(access)) is not None:
-                found.setdefault(name, {})[reads] = None
-    leaves = []
-    for leaf in contract.leaves:
-        # The furthest one of those that are numbers, and some of the others.
-        distinct = found.get(leaf.generated_name or "", {})
-        fixed = [one for one in distinct if isinstance(one.extent, Num)]
-        furthest = max(fixed, key=lambda one: evaluate(one.extent, {}) or 0, default=None)
-        chosen = tuple(one for one in distinct if one is furthest or not isinstance(one.extent, Num))
-        leaves.append(replace(leaf, reads=chosen[:_MOST]) if distinct else leaf)
-    return replace(contract, leaves=tuple(leaves))
-
-
 def lines_of(body: KernelBody, texts: Mapping[str, str]) -> Sequence[str]:
     """The kernel's lines; none of one that is too long."""
     if body.lines > _MOST_LINES:
@@ -296,32 +258,23 @@ def _reads(access: KernelAccess) -> Reads | None:
     A loop that goes by more than one reaches its last element only with a vector along it, whose rest is read in a
     branch of its own; else its first turn alone is counted.
     """
-    offset, loops, vector = access.offset, access.loops, access.vector
     furthest: list[Expr] = [_ONE]
     steps: dict[str, Expr] = {}
-    for term in offset.terms if isinstance(offset, Sum) else (offset,):
-        factors = term.factors if isinstance(term, Product) else (term,)
-        moved = [factor for factor in factors if isinstance(factor, Sym) and factor.name in loops]
-        step = product_of(tuple(factor for factor in factors if factor not in moved))
-        if not moved:
-            if not isinstance(term, Num):
-                return None
-            furthest.append(term)
-            continue
-        if len(moved) > 1 or not is_positive(step):
+    for name, step in _terms(access.offset):
+        loop = access.loops.get(name or "")
+        if name is None:
+            furthest.append(step)
+        elif loop is None or not is_positive(step):
             return None
-        loop = loops[moved[0].name]
-        if loop.stepped and not (vector and step == _ONE):
-            continue
-        furthest.append(product_of((step, sum_of((loop.trips, Num(-1))))))
-        steps[loop.variable] = step
-    outermost = next((steps[name] for name in loops if name in steps), None)
+        elif not loop.stepped or (access.vector and step == _ONE):
+            furthest.append(product_of((step, sum_of((loop.trips, Num(-1))))))
+            steps[name] = step
+    outermost = next((steps[name] for name in access.loops if name in steps), None)
     return Reads(extent=sum_of(tuple(furthest)), step=outermost if len(steps) > 1 else None)
 
 
 # Strides, from the steps in which the loops of kernels go.
 _MOST_WALKS = 12
-_UNIT_STEP = Num(1)
 _SAME = re.compile(r"auto (tmp\d{1,6}) = (?:c10::convert<int64_t>\()?(tmp\d{1,6})\)?;")
 _CHECK = re.compile(r"AOTI_TORCH_CHECK\(\(0 <= (tmp\d{1,6})\) & \(tmp\d{1,6} < (\d{1,18})L\),")
 _KERNEL = ('extern "C"', "template <")
@@ -329,43 +282,57 @@ _PARTS = ("_inner", "_tail")
 
 
 @record(kw_only=False, frozen=False)
-class _InputWalks:
-    """The walks through one input, and whether there are other reads of it."""
+class _InputReads:
+    """How far kernels read into one input, the walks through it, and whether there are other reads of it."""
 
+    reads: dict[Reads, None] = field(default_factory=dict)
     walks: list[Walk] = field(default_factory=list)
     others: bool = False
 
 
-def with_loop_strides(
+def with_kernel_reads(
     contract: ModelContract, body: Body, symbols: SymbolTable, texts: Mapping[str, str]
 ) -> ModelContract:
-    """``contract`` with ``walks`` for each tensor of which no stride is known. ``texts`` maps members to sources."""
-    wanted = {leaf.generated_name or "" for leaf in contract.tensor_leaves() if has_open_strides(leaf)}
-    if not wanted:
-        return contract
-    found = {name: _InputWalks() for name in wanted}
-    buffers = {
-        name: _Form(sizes=tuple(map(symbols.read, one.shape)), strides=tuple(map(symbols.read, one.strides)))
-        for name, one in body.buffers.items()
-        if one.shape is not None and one.strides is not None and len(one.shape) == len(one.strides)
+    """``contract`` with ``reads`` for each tensor of which a size is not known, ``walks`` where no stride is.
+
+    ``texts`` maps members to sources.
+    """
+    wanted = {
+        leaf.generated_name or "": _InputReads()
+        for leaf in contract.tensor_leaves()
+        if leaf.has_open_sizes or has_open_strides(leaf)
     }
     bodies = {one.name: one for one in contract.bodies if one.kind == "cpp"}
     for call in contract.kernels:
-        if call.kind not in ("cpp", "triton") or wanted.isdisjoint(call.arguments):
+        if call.kind not in ("cpp", "triton") or wanted.keys().isdisjoint(call.arguments):
             continue
         source = bodies.get(call.name)
         if source is None or len(call.arguments) != len(source.parameters):
-            for name in wanted.intersection(call.arguments):
-                found[name].others = True
+            for name in wanted.keys() & set(call.arguments):
+                wanted[name].others = True
             continue
-        _of_call(call, source, lines_of(source, texts), buffers, found)
+        given = dict(zip((one.name for one in source.parameters), call.arguments, strict=True))
+        written = {one.name for one in source.parameters if one.pointer and not one.const}
+        forms = {name: _form(body.buffers.get(given[name]), symbols) for name in written}
+        _of_call(given, source, lines_of(source, texts), forms, wanted)
     leaves = (
-        replace(leaf, walks=tuple(dict.fromkeys(one.walks))[:_MOST_WALKS], walked=bool(one.walks) and not one.others)
-        if (one := found.get(leaf.generated_name or "")) is not None and leaf.input_index is not None
-        else leaf
+        _with_reads(leaf, wanted.get(leaf.generated_name or "")) if leaf.input_index is not None else leaf
         for leaf in contract.leaves
     )
     return replace(contract, leaves=tuple(leaves))
+
+
+def _with_reads(leaf: LeafSpec, found: _InputReads | None) -> LeafSpec:
+    if found is not None and leaf.has_open_sizes:
+        # The furthest one of those that are numbers, and some of the others.
+        fixed = [one for one in found.reads if isinstance(one.extent, Num)]
+        furthest = max(fixed, key=lambda one: evaluate(one.extent, {}) or 0, default=None)
+        chosen = tuple(one for one in found.reads if one is furthest or not isinstance(one.extent, Num))
+        leaf = replace(leaf, reads=chosen[:_MOST])
+    if found is not None and has_open_strides(leaf):
+        walks = tuple(dict.fromkeys(found.walks))[:_MOST_WALKS]
+        leaf = replace(leaf, walks=walks, walked=bool(walks) and not found.others)
+    return leaf
 
 
 @record
@@ -374,36 +341,41 @@ class _Form:
     strides: tuple[Expr, ...]
 
 
+def _form(buffer: Buffer | None, symbols: SymbolTable) -> _Form | None:
+    if buffer is None or buffer.shape is None or buffer.strides is None or len(buffer.shape) != len(buffer.strides):
+        return None
+    return _Form(sizes=tuple(map(symbols.read, buffer.shape)), strides=tuple(map(symbols.read, buffer.strides)))
+
+
 def _of_call(
-    call: KernelCall,
+    given: Mapping[str, str],
     source: KernelBody,
     lines: Sequence[str],
-    buffers: Mapping[str, _Form],
-    found: dict[str, _InputWalks],
+    forms: Mapping[str, _Form | None],
+    wanted: Mapping[str, _InputReads],
 ) -> None:
-    given = dict(zip((one.name for one in source.parameters), call.arguments, strict=True))
+    """Note the reads of one call; ``forms`` are those of the buffers that it writes to, by parameter."""
     numbers = {one.name: parse_expr(given[one.name]) for one in source.parameters if not one.pointer}
-    written = {one.name for one in source.parameters if one.pointer and not one.const}
-    inputs = {name: argument for name, argument in given.items() if argument in found}
-    seen = [access for access in accesses(lines, numbers) if access.pointer in inputs or access.pointer in written]
+    inputs = {name: wanted[argument] for name, argument in given.items() if argument in wanted}
+    seen = [access for access in accesses(lines, numbers) if access.pointer in inputs or access.pointer in forms]
     bounds = _bounds(lines)
     # The kernel below its parameters, and before the next kernel.
     opened = next((at for at, line in enumerate(lines) if line.strip().startswith("{")), 0)
     own = list(takewhile(lambda line: not line.startswith(_KERNEL), lines[opened:]))
-    for name, argument in inputs.items():
+    for name, found in inputs.items():
         mine = [access for access in seen if access.pointer == name]
         mentions = sum(len(re.findall(rf"\b{name}\b", line)) for line in own)
-        if len(mine) != mentions or not mine:
-            found[argument].others = True
+        found.others |= len(mine) != mentions or not mine
         for access in mine:
+            if access.sure and (reads := _reads(access)) is not None:
+                found.reads[reads] = None
             walk = _walk(access, bounds)
             if walk is None:
-                found[argument].others = True
+                found.others = True
             else:
                 # In the same scope, or in one around it that is a loop.
                 around = (one for one in seen if one.loops and access.scopes[: len(one.scopes)] == one.scopes)
-                stores = (one for one in around if one.pointer in written)
-                found[argument].walks.append(_beside(walk, access, stores, {n: buffers.get(given[n]) for n in written}))
+                found.walks.append(_beside(walk, access, (one for one in around if one.pointer in forms), forms))
 
 
 def _bounds(lines: Sequence[str]) -> Mapping[str, int]:
@@ -464,7 +436,7 @@ def _walk(access: KernelAccess, bounds: Mapping[str, int]) -> Walk | None:
             # A loop that goes by more than one reaches every element with a vector along it, or with a loop of its own
             # over each part: ``x1 + x1_inner``.
             inner = any(steps.get(name + part) == step for part in _PARTS)
-            trips = loop.trips if not loop.stepped or inner or (access.vector and step == _UNIT_STEP) else None
+            trips = loop.trips if not loop.stepped or inner or (access.vector and step == _ONE) else None
         if trips is None:
             return None
         turns.append(Turn(step=step, trips=trips))

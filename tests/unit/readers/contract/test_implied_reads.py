@@ -9,11 +9,15 @@ import pytest
 
 from aotidoctor.model.contract import Dim, KernelCall, LeafSpec, ModelContract
 from aotidoctor.model.expr import Sym, evaluate
+from aotidoctor.readers.contract.input_leaves import read_symbols
 from aotidoctor.readers.contract.kernel_calls import cpp_body
 from aotidoctor.readers.contract.read_contract import read_contract
-from aotidoctor.readers.contract.unchecked_inputs import with_read_extents
+from aotidoctor.readers.contract.run_impl_records import Body
+from aotidoctor.readers.contract.unchecked_inputs import with_kernel_reads
+from aotidoctor.readers.contract.wrapper_text import NotUnderstood
 from aotidoctor.readers.package.read_package import read_artifact
 
+BODY = Body(losses=NotUnderstood("body"))
 RELEASES = Path(__file__).parents[3] / "data" / "releases"
 LOOP = "for(int64_t {0}=static_cast<int64_t>(0L); {0}<static_cast<int64_t>({1}); {0}+=static_cast<int64_t>({2}L))\n{{\n"
 TAIL = "for (int64_t {0} = static_cast<int64_t>(0L);{0} < static_cast<int64_t>({1}); {0}++)\n{{\n"
@@ -44,7 +48,10 @@ def extents(text: str, leaf: LeafSpec | None = None) -> list[str]:
         kernels=(KernelCall(name="k", kind="cpp", arguments=("arg0_1", "buf0", "s0")),),
         bodies=(cpp_body("k", text, 1, "k.cpp"),),
     )
-    return [str(reads.extent) for reads in with_read_extents(contract, {"k.cpp": text}).leaves[0].reads]
+    return [
+        str(reads.extent)
+        for reads in with_kernel_reads(contract, BODY, read_symbols(BODY), {"k.cpp": text}).leaves[0].reads
+    ]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +141,9 @@ def test_never_beyond_an_input_of_the_sizes_that_the_wrapper_asserts(name, least
     sizes = {symbol.name: least + 8 * at for at, symbol in enumerate(contract.symbols)}
     opened = replace(contract, leaves=tuple(replace(leaf, rank=None) for leaf in contract.leaves))
     members = {body.member: text for body in contract.bodies}
-    for known, leaf in zip(contract.leaves, with_read_extents(opened, members).leaves, strict=True):
+    for known, leaf in zip(
+        contract.leaves, with_kernel_reads(opened, BODY, read_symbols(BODY), members).leaves, strict=True
+    ):
         steps = [evaluate(step, sizes) for step in known.stride_exprs or ()]
         shape = [dim.static or evaluate(dim.expr, sizes) for dim in known.dims or ()]
         span = 1 + sum((size - 1) * step for size, step in zip(shape, steps, strict=True))

@@ -15,7 +15,7 @@ from aotidoctor.readers.contract.input_leaves import read_symbols
 from aotidoctor.readers.contract.kernel_calls import cpp_body
 from aotidoctor.readers.contract.read_contract import read_contract
 from aotidoctor.readers.contract.run_impl_records import Body, Buffer
-from aotidoctor.readers.contract.unchecked_inputs import with_loop_strides
+from aotidoctor.readers.contract.unchecked_inputs import with_kernel_reads
 from aotidoctor.readers.contract.wrapper_text import NotUnderstood
 from aotidoctor.readers.package.read_package import read_artifact
 from tests.unit.checks.input_builders import tensor
@@ -50,7 +50,7 @@ def leaf_of(text: str) -> LeafSpec:
         kernels=(KernelCall(name="k", kind="cpp", arguments=("arg0_1", "arg1_1", "buf0", "s0")),),
         bodies=(cpp_body("k", text, 1, "k.cpp"),),
     )
-    return with_loop_strides(contract, body, read_symbols(body), {"k.cpp": text}).leaves[0]
+    return with_kernel_reads(contract, body, read_symbols(body), {"k.cpp": text}).leaves[0]
 
 
 def turns(leaf: LeafSpec) -> list[list[tuple[str, str, str]]]:
@@ -140,7 +140,7 @@ def test_nothing_is_said_of_what_a_package_was_compiled_for(name, contract_of):
     opened = replace(known, leaves=tuple(replace(one, rank=None) for one in known.leaves))
     body = Body(losses=NotUnderstood("body"))
     texts = {one.member: (WRAPPERS / f"{name}.kernel.cpp").read_text(encoding="utf-8") for one in known.bodies}
-    walked = with_loop_strides(opened, body, read_symbols(body), texts)
+    walked = with_kernel_reads(opened, body, read_symbols(body), texts)
     pairs = []
     for one, spec in zip(known.leaves, walked.leaves, strict=True):
         if one.input_index is None:
