@@ -203,6 +203,19 @@ class _Parser:
         return tuple(found)
 
 
+# Loops of C++.
+_FOR = re.compile(
+    r"for\s*\((?:int64_t|long|int|auto) (\w+) *= *([^;\s][^;]*); *\1 *<([^;]+); *"
+    r"(?:\1 *\+= *([^;]*)|\1\+\+|\+\+\1)\) *\{?$"
+)
+
+
+def loop_header(line: str) -> tuple[str, str, str, str] | None:
+    """``(variable, start, end, step)`` of the loop that ``line`` opens; None where it is none that runs upwards."""
+    found = _FOR.match(line)
+    return None if found is None else (found[1], found[2], found[3], found[4] or "1")
+
+
 # Sizes in normal form.
 CASTS = frozenset(("static_cast", "int64_t", "long", "double"))
 _FUNCTIONS = {

@@ -8,10 +8,13 @@ all elements (``xnumel``); the masks that bound them are true for those.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
+from aotidoctor.kernels.expressions import loop_header
 from aotidoctor.kernels.kernel_expressions import ExpressionReader, argument, lines_of, mask_of
 from aotidoctor.kernels.value_trees import (
+    Computed,
     Division,
     ElementAccess,
     ElementStore,
@@ -19,7 +22,6 @@ from aotidoctor.kernels.value_trees import (
     KernelCheck,
     KernelFlow,
     Number,
-    Read,
     Value,
     Variable,
     parts,
@@ -27,10 +29,78 @@ from aotidoctor.kernels.value_trees import (
     unknown_value,
 )
 
+# A check counts everywhere, or where its mask holds.
+_MESSAGE = re.compile(r'"index out of bounds: (?:\w+ <= )?(?P<variable>\w+)(?: < (?P<bound>[^"]+))?')
+
+
+class _Walker(ABC):
+    def __init__(self, parameters: frozenset[str]) -> None:
+        self.flow = KernelFlow()
+        self._parameters = parameters
+        self._number = 0
+        self._reader = ExpressionReader(self._resolve, parameters, self._divide)
+
+    def follow(self, text: str, first_line: int) -> KernelFlow:
+        """The flow of ``text``, whose first line has the number ``first_line``."""
+        for self._number, line in lines_of(text, first_line):
+            if "index out of bounds: " in line:
+                self._check(line)
+            else:
+                self._line(line)
+        return self.flow
+
+    @abstractmethod
+    def _line(self, line: str) -> None:
+        """Follow one line that is not blank, and no check."""
+
+    @abstractmethod
+    def _resolve(self, name: str) -> Value:
+        """The value that a name has now."""
+
+    @abstractmethod
+    def _around(self) -> tuple[IterationLoop, ...]:
+        """The loops around the line, outermost first."""
+
+    def _divide(self, function: str, divisor: Value) -> None:
+        self.flow.divisions.append(
+            Division(function=function, divisor=divisor, line=self._number, loops=self._around())
+        )
+
+    def _value(self, text: str) -> Value:
+        value = self._reader.value(text)
+        self.flow.accesses += [ElementAccess(one.parameter, one.at, self._around()) for one in reads(value)]
+        return value
+
+    def _quiet(self, text: str) -> Value:
+        """The value of an expression that is no statement of its own: bounds of loops, masks."""
+        return ExpressionReader(self._resolve, self._parameters).value(text)
+
+    def _store(self, parameter: str, at: Value, value: Value) -> None:
+        self.flow.accesses.append(ElementAccess(parameter, at, self._around()))
+        self.flow.stores.append(ElementStore(parameter=parameter, at=at, value=value, loops=self._around()))
+
+    def _check(self, line: str) -> None:
+        message = _MESSAGE.search(line)
+        if message is None:
+            return
+        mask, bound = mask_of(line[: message.start()]), message["bound"] or ""
+        counts = self._quiet(mask) if mask is not None else Number(1)
+        # The range of all elements, or of a reduction, leaves out none of them.
+        always = all(one == Number(1) or (isinstance(one, Computed) and one.operation == "&") for one in parts(counts))
+        self.flow.checks.append(
+            KernelCheck(
+                variable=message["variable"],
+                bound=bound,
+                line=self._number,
+                value=self._resolve(message["variable"]),
+                limit=self._quiet(bound) if bound else unknown_value(),
+                mask=None if always else counts,
+                loops=self._around(),
+            )
+        )
+
+
 # C++.
-_FOR = re.compile(
-    r"for\s*\((?:int64_t|long|int|auto) (\w+) *= *([^;\s][^;]*); *\1 *<([^;]+); *(?:\1 *\+=|\1\+\+|\+\+\1)[^;]*\) *\{?$"
-)
 _CPP_DEFINE = re.compile(
     r"(?:const )?(?:auto|int64_t|int32_t|long|int|bool|float|double)&? (\w+) *=(?!=) *((?:\S.*)?)$"
 )
@@ -54,43 +124,25 @@ class _Scope:
 
 def follow_cpp(text: str, first_line: int, parameters: frozenset[str]) -> KernelFlow:
     """The flow of the function ``text``, whose first line has the number ``first_line``."""
-    walker = _CppWalker(parameters)
-    for number, line in lines_of(text, first_line):
-        walker.line(line, number)
-    return walker.flow
+    return _CppWalker(parameters).follow(text, first_line)
 
 
-class _CppWalker:
+class _CppWalker(_Walker):
     def __init__(self, parameters: frozenset[str]) -> None:
-        self.flow = KernelFlow()
-        self._parameters = parameters
+        super().__init__(parameters)
         self._scopes = [_Scope()]
         self._loops: list[IterationLoop] = []
         self._lambda = ""
-        self._number = 0
-        self._reader = ExpressionReader(
-            self._resolve,
-            parameters,
-            lambda function, divisor: self.flow.divisions.append(
-                Division(function=function, divisor=divisor, line=self._number, loops=self._scopes[-1].loops)
-            ),
-        )
 
-    def line(self, line: str, number: int) -> None:
-        """Follow one line that is not blank."""
-        self._number = number
-        if "index out of bounds: " in line:
-            self._check(line)
-            return
-        loop = _FOR.match(line)
-        if loop is not None:
-            name = loop[1]
-            if not name.endswith(_INNER):
-                self._loops.append(IterationLoop(name=name, start=self._quiet(loop[2]), end=self._quiet(loop[3])))
-            if line.endswith("{"):
-                self._open()
-        elif line.startswith("for"):
-            # A loop that is not understood: its variable is unknown inside.
+    def _around(self) -> tuple[IterationLoop, ...]:
+        return self._scopes[-1].loops
+
+    def _line(self, line: str) -> None:
+        if line.startswith("for"):
+            # Of a loop that is not understood the variable is unknown inside.
+            loop = loop_header(line)
+            if loop is not None and not loop[0].endswith(_INNER):
+                self._loops.append(IterationLoop(loop[0], self._quiet(loop[1]), self._quiet(loop[2])))
             if line.endswith("{"):
                 self._open()
         elif line[0] in "{}":
@@ -109,15 +161,6 @@ class _CppWalker:
             if name in scope.names:
                 return scope.names[name]
         return Variable(name)
-
-    def _value(self, text: str) -> Value:
-        value = self._reader.value(text)
-        self.flow.accesses += [ElementAccess(one.parameter, one.at, self._scopes[-1].loops) for one in reads(value)]
-        return value
-
-    def _quiet(self, text: str) -> Value:
-        """The value of an expression that is no statement of its own: bounds of loops, masks."""
-        return ExpressionReader(self._resolve, self._parameters).value(text)
 
     def _open(self) -> None:
         loops = (*self._scopes[-1].loops, *self._loops)
@@ -151,7 +194,7 @@ class _CppWalker:
             value = self._value(found[1])
             pointer = self._reader.pointer(self._quiet(argument(found[2])))
             if pointer is not None:
-                self._keep(pointer[0], pointer[1], value)
+                self._store(pointer[0], pointer[1], value)
             elif found[2].startswith("tmpbuf"):
                 names["tmpbuf"] = value
         elif (found := _PUT.match(line)) is not None:
@@ -159,7 +202,7 @@ class _CppWalker:
             at = self._value(found[2]) if name in self._parameters else None
             value = value if not found[3] else unknown_value(value)
             if at is not None:
-                self._keep(name, at, value)
+                self._store(name, at, value)
             else:
                 # ``tmpbuf[x1_inner] = ...`` inside a loop over lanes belongs to the lambda around it.
                 scopes = (scope for scope in reversed(self._scopes[1:]) if scope.into)
@@ -171,120 +214,45 @@ class _CppWalker:
             if scope is not None:
                 scope.names[name] = value
 
-    def _keep(self, parameter: str, at: Value, value: Value) -> None:
-        loops = self._scopes[-1].loops
-        self.flow.accesses.append(ElementAccess(parameter, at, loops))
-        self.flow.stores.append(ElementStore(parameter=parameter, at=at, value=value, loops=loops))
-
-    def _check(self, line: str) -> None:
-        message = _MESSAGE.search(line)
-        if message is None:
-            return
-        mask, bound = mask_of(line[: message.start()]), message["bound"] or ""
-        self.flow.checks.append(
-            KernelCheck(
-                variable=message["variable"],
-                bound=bound,
-                line=self._number,
-                value=self._resolve(message["variable"]),
-                limit=self._quiet(bound) if bound else unknown_value(),
-                mask=self._quiet(mask) if mask is not None else None,
-                loops=self._scopes[-1].loops,
-            )
-        )
-
 
 # Triton.
 _INDEX = re.compile(r"(([xyz]|r\d*_?)index) = (?:.*tl\.arange\(|\w+_offset \+ \w+_base$|\w+offset \+ \w+base$)")
 _TRITON_DEFINE = re.compile(r"(\w+)(?:: tl\.constexpr)? = (.+)$")
 _SEVERAL = re.compile(r"\w+(?:, \w+)*,? = ")
-_CHECK = re.compile(
-    r'tl\.device_assert\((.*), "index out of bounds: (?:\w+ <= )?(?P<variable>\w+)(?: < (?P<bound>[^"]+))?"\)$'
-)
 _TRITON_STORE = re.compile(r"tl\.(store|atomic_\w+)\((.*)\)$")
 _RANGE_MASK = re.compile(r"(?:[xyz]|r\d*_?)mask$")
 
 
 def follow_triton(text: str, first_line: int, parameters: frozenset[str]) -> KernelFlow:
     """The flow of the kernel ``text``, whose first line has the number ``first_line``."""
-    walker = _TritonWalker(parameters)
-    for number, line in lines_of(text, first_line):
-        walker.line(line, number)
-    return walker.flow
+    return _TritonWalker(parameters).follow(text, first_line)
 
 
-class _TritonWalker:
+class _TritonWalker(_Walker):
     def __init__(self, parameters: frozenset[str]) -> None:
-        self.flow = KernelFlow()
+        super().__init__(parameters)
         self._names: dict[str, Value] = {}
         self._loops: dict[str, IterationLoop] = {}
-        self._reader = ExpressionReader(self._resolve, parameters)
 
-    def line(self, line: str, number: int) -> None:
-        """Follow one line that is not blank."""
-        index = _INDEX.match(line)
-        if index is not None:
+    def _around(self) -> tuple[IterationLoop, ...]:
+        return tuple(self._loops.values())
+
+    def _resolve(self, name: str) -> Value:
+        return Number(1) if _RANGE_MASK.match(name) is not None else self._names.get(name, Variable(name))
+
+    def _line(self, line: str) -> None:
+        if (index := _INDEX.match(line)) is not None:
             end = self._resolve(f"{index[2]}numel")
             self._loops[index[1]] = IterationLoop(name=index[1], start=Number(0), end=end)
             self._names[index[1]] = Variable(index[1])
-            return
-        check = _CHECK.match(line)
-        if check is not None:
-            self._check(check, number)
-            return
-        store = _TRITON_STORE.match(line)
-        if store is not None:
-            self._store(store[2], whole=store[1] == "store")
-            return
-        defined = _TRITON_DEFINE.match(line)
-        if defined is not None:
+        elif (store := _TRITON_STORE.match(line)) is not None:
+            target = argument(store[2])
+            pointer = self._reader.pointer(self._quiet(target))
+            if pointer is not None:
+                value = self._value(argument(store[2][len(target) + 1 :]))
+                self._store(*pointer, value if store[1] == "store" else unknown_value(value))
+        elif (defined := _TRITON_DEFINE.match(line)) is not None:
             self._names[defined[1]] = self._value(defined[2])
         elif _SEVERAL.match(line) is not None:
             for name in re.findall(r"\w+", line.partition("=")[0]):
                 self._names[name] = Variable("unread")
-
-    def _resolve(self, name: str) -> Value:
-        if _RANGE_MASK.match(name) is not None:
-            return Number(1)
-        return self._names.get(name, Variable(name))
-
-    def _value(self, text: str) -> Value:
-        value = self._reader.value(text)
-        self.flow.accesses += [ElementAccess(one.parameter, one.at, self._around()) for one in reads(value)]
-        return value
-
-    def _store(self, arguments: str, *, whole: bool) -> None:
-        target = argument(arguments)
-        pointer = self._reader.pointer(self._reader.value(target))
-        if pointer is None:
-            return
-        value = self._value(argument(arguments[len(target) + 1 :]))
-        self.flow.accesses.append(ElementAccess(*pointer, self._around()))
-        self.flow.stores.append(
-            ElementStore(
-                parameter=pointer[0],
-                at=pointer[1],
-                value=value if whole else unknown_value(value),
-                loops=self._around(),
-            )
-        )
-
-    def _check(self, found: re.Match[str], number: int) -> None:
-        masked, bound = mask_of(found[1]), found["bound"] or ""
-        mask = self._reader.value(masked) if masked is not None else None
-        if mask is not None and not any(isinstance(one, Variable | Read) for one in parts(mask)):
-            mask = None
-        self.flow.checks.append(
-            KernelCheck(
-                variable=found["variable"],
-                bound=bound,
-                line=number,
-                value=self._resolve(found["variable"]),
-                limit=self._reader.value(bound) if bound else unknown_value(),
-                mask=mask,
-                loops=self._around(),
-            )
-        )
-
-    def _around(self) -> tuple[IterationLoop, ...]:
-        return tuple(self._loops.values())

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import takewhile
 
-from aotidoctor.kernels.expressions import parse_expr
+from aotidoctor.kernels.expressions import loop_header, parse_expr
 from aotidoctor.model.contract import ConstantSpec, Dim, KernelBody, LeafSpec, ModelContract, Reads, Turn, Walk
 from aotidoctor.model.expr import Expr, Num, Product, Sum, Sym, evaluate, product_of, substitute, sum_of
 from aotidoctor.model.record import record
@@ -132,7 +132,6 @@ def _shape_of(name: str, body: Body, constants: Mapping[str, ConstantSpec]) -> _
 
 # Least sizes, from how far the loops of kernels read.
 _ACCESS = re.compile(r"(?P<vector>\b(?:loadu|store)\()?\b(?P<name>\w{1,60})(?:\[| \+ )static_cast<int64_t>\(")
-_HEADER = re.compile(r"(?:int64_t|long) (\w{1,60})\s?=")
 _CONDITIONS = ("if", "else", "while", "switch", "do", "case")
 _SPLITS = ("if(C10_LIKELY(", "if(C10_UNLIKELY(")
 _LONGEST = 2000
@@ -217,16 +216,13 @@ def accesses(lines: Sequence[str], numbers: Mapping[str, Expr]) -> Iterator[Kern
 
 def _loop(line: str, numbers: Mapping[str, Expr]) -> KernelLoop:
     """The loop that a header opens; one that is not certain to run where it is written in another form."""
-    start, _, rest = line.partition(";")
-    condition, _, step = rest.partition(";")
-    named = _HEADER.search(start)
-    variable, less, bound = (part.strip() for part in condition.partition("<"))
-    trips = substitute(parse_expr(bound), numbers)
-    if named is None or not less or variable != named[1] or not is_positive(trips):
+    variable, start, end, step = loop_header(line) or ("", "", "", "")
+    trips = substitute(parse_expr(end), numbers)
+    if not is_positive(trips):
         return KernelLoop(depth=0, sure=False)
-    by_one = step.strip().rstrip("{ ") in (f"{variable}++)", f"{variable}+=static_cast<int64_t>(1L))")
-    started = "(0L)" not in start and "= 0" not in start and not variable.endswith("_tail")
-    return KernelLoop(depth=0, sure=True, variable=variable, trips=trips, stepped=not by_one, started=started)
+    started = parse_expr(start) != Num(0) and not variable.endswith("_tail")
+    stepped = parse_expr(step) != _ONE
+    return KernelLoop(depth=0, sure=True, variable=variable, trips=trips, stepped=stepped, started=started)
 
 
 def is_positive(expr: Expr) -> bool:
