@@ -11,10 +11,12 @@ import re
 import shlex
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from aotidoctor.commands.sweep import run_sweep
 from tests.artifacts.executorch import content
 
 ROOT = Path(__file__).parents[2]
@@ -148,6 +150,18 @@ def workshop(demo_folder, tmp_path_factory):  # noqa: F811
     (place / "notify-the-desk").write_text("#!/bin/sh\ncat > /dev/null\n")
     (place / "notify-the-desk").chmod(0o755)
     return place
+
+
+@pytest.fixture(autouse=True)
+def short_sweeps(monkeypatch):
+    """All hundred calls of the demo's model say no more of the command than these, in half a minute."""
+    plan_calls = run_sweep.plan_calls
+
+    def plan_a_dozen(*given, **named):
+        plan = plan_calls(*given, **named)
+        return replace(plan, points=plan.points[:12])
+
+    monkeypatch.setattr(run_sweep, "plan_calls", plan_a_dozen)
 
 
 def _write_npz(path):

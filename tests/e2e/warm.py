@@ -28,6 +28,7 @@ from aotidoctor.commands import diagnose_package
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.runner import start_child
 from aotidoctor.runner.runner import Runner
+from tests.e2e.foundry.place import cache_dir
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +121,8 @@ class CommandLine:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._environ = {**os.environ, "TMPDIR": str(folder)}
+        # What a command compiles is kept by its content, as the models are, whichever test starts this first.
+        self._environ = {**os.environ, "XDG_CACHE_HOME": str(cache_dir() / "xdg"), "TMPDIR": str(folder)}
         self.runner = WarmRunner(environ=self._environ, preload=(*diagnose_package.REFERENCE_MODULES, *COMPILER))
 
     def __call__(
