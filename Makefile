@@ -22,7 +22,7 @@ FUZZ_RUNS ?= 200
 GPU_PYTHON ?= python3
 GPU_OUT ?= gpu-outcomes
 
-.PHONY: demo test pyodide web test-fast test-portable coverage docs fuzz fuzz-runs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial trial-emulation trial-reports triton test-emulation bench bench-fleet install clean
+.PHONY: demo test test-all pyodide web test-fast test-portable coverage docs fuzz fuzz-runs test-oracle test-cuda-sim test-cuda-sim-if-cached test-gpu gpu-wheels trial-releases lint picture trial trial-emulation trial-reports triton test-emulation bench bench-fleet install clean
 
 # What it takes to run it; what it takes to test it comes on top.
 $(BIN)/.runnable: pyproject.toml
@@ -41,12 +41,16 @@ install: $(BIN)/.installed
 demo: $(BIN)/.runnable
 	$(BIN)/aotidoctor demo
 
+# One test of each kind at least: what tests/thorough.txt names, test-all runs as well.
 test: install
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not thorough and not bench and not cuda_sim"
+
+test-all: install
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # The units, for the inner loop: those that start a server, a cluster or a process per test are left to make test.
 test-fast: install
-	$(BIN)/python -m pytest -q -n auto --dist worksteal tests/unit tests/golden -m "not torch and not slow and not browser and not bench and not cuda_sim"
+	$(BIN)/python -m pytest -q -n auto --dist worksteal tests/unit tests/golden -m "not torch and not slow and not thorough and not browser and not bench and not cuda_sim"
 
 # The lines and branches that the tests reach, in child processes too, as a page in build/coverage.
 coverage: install

@@ -77,8 +77,10 @@ def _leave_the_users_cache_alone(config: pytest.Config) -> None:
     config.add_cleanup(lambda: shutil.rmtree(own, ignore_errors=True))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The order in which tests begin; see ``LONGEST_FIRST``."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What is thorough, before tests are chosen by marks, and the order in which tests begin; see ``LONGEST_FIRST``."""
+    _mark_thorough(items, whole_files=not any("::" in name for name in config.args))
     ranks = [TESTS / name for name in LONGEST_FIRST]
 
     def rank(item: pytest.Item) -> int:
@@ -86,6 +88,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     by_file = {item.path: rank(item) for item in {item.path: item for item in items}.values()}
     items.sort(key=lambda item: by_file[item.path])
+
+
+def _mark_thorough(items: list[pytest.Item], *, whole_files: bool) -> None:
+    """Raises pytest.UsageError where the list names a test that is in none of the collected files."""
+    lines = (TESTS / "thorough.txt").read_text(encoding="utf-8").splitlines()
+    named = {line.rpartition(" = ")[0] for line in lines if not line.startswith("#")}
+    by_name = {item.nodeid.removeprefix(f"{TESTS.name}/"): item for item in items}
+    files = {name.partition("::")[0] for name in by_name}
+    for name in sorted(named & by_name.keys()):
+        by_name[name].add_marker(pytest.mark.thorough)
+    gone = sorted(name for name in named - by_name.keys() if name.partition("::")[0] in files)
+    if gone and whole_files:
+        raise pytest.UsageError(f"tests/thorough.txt names what is no test: {', '.join(gone)}")
 
 
 def pytest_collection_finish() -> None:

@@ -198,9 +198,10 @@ def test_keyboard_narrow_dark_and_hostile_names(page, server):
         ActionChains(page.driver).send_keys(Keys.TAB).perform()
         seen.append(page.ask("return document.activeElement.id || document.activeElement.dataset.save || ''"))
     assert {"files", "machine", "example", "copy", "html", "markdown", "json"} <= set(seen), seen
-    for dark in (False, True):
-        page.open(server.address, width=400, dark=dark)
-        until_ready(page)
+    page.open(server.address, width=400)
+    until_ready(page)
+    for scheme in ("light", "dark"):
+        page.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         assert page.ask("return document.documentElement.scrollWidth") <= 400
         assert page.ask(CONTRAST) == []
 

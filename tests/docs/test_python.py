@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -12,8 +13,10 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(Path(__file__).parent))
 
 from test_readme import _typed, demo_folder, run_python  # noqa: E402, F401
+from warm_python import python  # noqa: E402
 
 pytestmark = pytest.mark.torch
+ENVIRON = {**os.environ, "COLUMNS": "120", "PYTHONPATH": str(ROOT)}
 
 # What the reader has at hand: a call with int32 ids.
 GIVEN = """
@@ -52,7 +55,7 @@ def asserted(block):
 def test_the_library(folder):
     (block,) = blocks("python.md")
     assert asserted(block).count("assert ") == 3
-    done = run_python(["-c", GIVEN + asserted(block)], folder)
+    done = python(GIVEN + asserted(block), cwd=folder, env=ENVIRON)
     # The last line raises.
     assert "ProblemFoundError" in done.stderr
     assert "PROBLEM  input-dtype" in done.stdout
@@ -62,12 +65,12 @@ def test_the_library(folder):
 def test_the_validator_and_the_stamp(folder):
     validator, stamp = blocks("how-to/prevent.md")
     assert _typed(["contract", "model.pt2", "--emit", "python", "-o", "model_inputs.py"], folder).returncode == 0
-    done = run_python(["-c", GIVEN + validator], folder)
+    done = python(GIVEN + validator, cwd=folder, env=ENVIRON)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[:2] == ["input-dtype", "kwargs['ids']"]
     # What it compiles into is not of the demo's folder.
     (folder / "model.pt2").unlink()
-    done = run_python(["-c", f"import aotidoctor{GIVEN}{stamp}"], folder)
+    done = python(f"import aotidoctor{GIVEN}{stamp}", cwd=folder, env=ENVIRON)
     assert done.returncode == 0, done.stderr
     assert "aotidoctor" in _typed(["inspect", "model.pt2"], folder).stdout
     assert _typed(["check", "model.pt2", "-i", "good.pt", "--reference", "exported.pt2", "-q"], folder).returncode == 0

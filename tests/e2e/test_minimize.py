@@ -70,14 +70,15 @@ def test_a_relative_folder_is_where_the_caller_is(
         if "operators" in text:
             raise KeyboardInterrupt
 
-    found = minimize(
-        "model.pt2",
-        "transposed.pt",
-        Options(reference="exported.pt2"),
-        Path("minimized"),
-        environ=ENVIRON,
-        on_step=after_the_whole,
-    )
+    with line().lent():
+        found = minimize(
+            "model.pt2",
+            "transposed.pt",
+            Options(reference="exported.pt2"),
+            Path("minimized"),
+            environ=ENVIRON,
+            on_step=after_the_whole,
+        )
     assert (found.ending, found.directory, found.asked) == ("unfinished", "minimized", 1), (found, steps)
     assert found.of == 7
     assert {path.name for path in (tmp_path / "minimized").iterdir()} == {*RESULT_FILES, STATE_FILE}
