@@ -237,8 +237,3 @@ class ExportRule:
         """Take the title from the page."""
         head = self.page.partition("\n")[0].rstrip(".")
         object.__setattr__(self, "title", self.title or head[:1].lower() + head[1:])
-
-
-def error_severities(*kinds: str) -> dict[str, Severity]:
-    """The severities of a rule all of whose kinds are errors."""
-    return dict.fromkeys(kinds, Severity.ERROR)
