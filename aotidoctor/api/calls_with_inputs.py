@@ -13,13 +13,13 @@ from aotidoctor.api.option_arguments import (
     case_memory,
     environment,
     explicit_options,
-    option_words,
     options_of,
     path,
     use_plugins,
 )
 from aotidoctor.api.returned_report import Report, public_report
 from aotidoctor.commands import diagnose_package as diagnose_package_module
+from aotidoctor.commands.case_options import option_words
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError, LimitReachedError, UsageError
 

@@ -15,7 +15,6 @@ from aotidoctor.api.option_arguments import (
     PathLike,
     case_memory,
     environment,
-    option_words,
     options_of,
     path,
     paths,
@@ -25,6 +24,7 @@ from aotidoctor.api.option_arguments import (
     value_text,
 )
 from aotidoctor.api.returned_report import Report, public_report
+from aotidoctor.commands.case_options import option_words
 from aotidoctor.model import contract as records
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import ArgumentError, CannotExamineError, LimitReachedError, UsageError

@@ -170,27 +170,6 @@ def environment(environ: object) -> Mapping[str, str]:
     return environ
 
 
-def option_words(given: Mapping[str, object]) -> tuple[str, ...]:
-    """Write the options as words of the command line, for the command that a report shows."""
-    found: list[str] = []
-    for name, value in given.items():
-        option = f"--{name.rstrip('_').replace('_', '-')}"
-        is_default = name in CASE_OPTIONS and value == getattr(_DEFAULTS, FIELDS.get(name, name), None)
-        if value is None or value is False or is_default:
-            continue
-        if value is True:
-            found.append(option)
-        elif isinstance(value, Mapping):
-            found += [part for key, one in value.items() for part in (option, f"{key}:{one}")]
-        elif isinstance(value, (tuple, list)) and name in ("probes", "skip_probes"):
-            found += [option, ",".join(map(str, value))]
-        elif isinstance(value, (tuple, list)):
-            found += [part for one in value for part in (option, str(one))]
-        else:
-            found += [option, str(value)]
-    return tuple(found)
-
-
 # `cases=`: the case store.
 
 RememberReport = Callable[[Report, Mapping[str, str]], Report]

@@ -17,7 +17,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field
 from functools import partial
 from io import StringIO, TextIOWrapper
@@ -400,32 +400,38 @@ def json_document(schema: str, body: Mapping[str, object]) -> str:
 
 
 @contextmanager
-def exit_with_error_document(schema: str | None, package: str) -> Iterator[None]:
-    """Turn errors in the block into an exit status, and a document where ``schema`` is given.
+def exit_with_error(
+    write_error: Callable[[str, str], None], clean: Callable[[str], str] = lambda text: text
+) -> Iterator[None]:
+    """Turn errors in the block into an exit status; ``write_error`` gets the name of the field and the message.
 
     So does a failure of our own, with 5: a traceback would end it with 1, which says that the model has a problem.
     """
 
-    def write_error(field: str, message: str) -> None:
-        if schema is not None:
-            write_stdout(json_document(schema, {"package": package, field: message}))
+    def fail(field: str, message: str, status: int, prefix: str = "") -> typer.Exit:
+        write_error(field, message)
+        warn(f"{prefix}{message}")
+        return typer.Exit(status)
 
     try:
         yield
     except UsageError as error:
         raise typer.BadParameter(str(error)) from error
     except LimitReachedError as reached:
-        write_error("out_of_time", str(reached))
-        warn(str(reached))
-        raise typer.Exit(6) from reached
+        raise fail("out_of_time", str(reached), 6) from reached
     except AotidoctorError as error:
-        write_error("cannot_examine", str(error))
-        warn(str(error))
-        raise typer.Exit(error.exit_status) from error
+        raise fail("cannot_examine", clean(str(error)), error.exit_status) from error
     except (typer.Exit, typer.BadParameter):
         raise
     except Exception as error:
-        note = whereabouts(error)
-        write_error("internal_error", note)
-        warn(f"{FAILED_HERE}: {note}")
-        raise typer.Exit(INTERNAL_ERROR) from error
+        raise fail("internal_error", whereabouts(error), INTERNAL_ERROR, f"{FAILED_HERE}: ") from error
+
+
+def exit_with_error_document(schema: str | None, package: str) -> AbstractContextManager[None]:
+    """Turn errors in the block into an exit status, and a document about ``package`` where ``schema`` is given."""
+
+    def write_error(field: str, message: str) -> None:
+        if schema is not None:
+            write_stdout(json_document(schema, {"package": package, field: message}))
+
+    return exit_with_error(write_error)

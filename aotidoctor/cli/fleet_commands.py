@@ -21,6 +21,7 @@ from aotidoctor.cli.document_output import (
     PageFormat,
     chosen_format,
     exit_on_error,
+    exit_with_error,
     page_format,
     warn,
     write_report,
@@ -35,11 +36,8 @@ from aotidoctor.model.errors import (
     OUT_OF_TIME,
     PROBLEM,
     UNKNOWN,
-    AotidoctorError,
     CannotExamineError,
-    UsageError,
 )
-from aotidoctor.model.evidence import whereabouts
 from aotidoctor.model.fleet import FleetSummary
 from aotidoctor.reports.text import one_line
 
@@ -305,6 +303,7 @@ Verbose = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdict.", rich_help_panel=opt.OUTPUT)]
 _RESULT_FILES = ("fleet.json", "results.jsonl")
+_FILE_FORMATS = tuple(one.value for one in FleetFormat if one is not FleetFormat.RICH)
 
 
 def fleet(
@@ -331,7 +330,10 @@ def fleet(
     if (fail_on_new or on_new is not None) and baseline is None:
         raise typer.BadParameter("--fail-on-new and --on-new need --baseline", param_hint="--baseline")
     kind = chosen_format(format_, FleetFormat.RICH, json=json)
-    files = [_parse_fleet_spec(text, [*results, *([baseline] if baseline else [])], accepted) for text in report or ()]
+    files = [opt.split_report_spec(text, _FILE_FORMATS) for text in report or ()]
+    folders = [*results, *([baseline] if baseline else [])]
+    inputs = [accepted, *(f"{folder}/{name}" for folder in folders for name in _RESULT_FILES)]
+    opt.refuse_inputs([path for _, path in files], inputs)
     from aotidoctor.commands import fleet as fleet_module
 
     wanted = fleet_module.FleetSummaryRequest(folders=tuple(results), baseline=baseline, accepted=accepted, argv=argv())
@@ -347,10 +349,10 @@ def fleet(
 
 
 def _show_fleet(found: FleetOverview, kind: FleetFormat, files: Sequence[tuple[str, Path]], *, detail: int) -> bool:
-    """Print the summary, and write the files; whether all were. A failure of our own ends the process."""
-    try:
-        from aotidoctor.commands.fleet import render_fleet
+    """Print the summary, and write the files; whether all were."""
+    from aotidoctor.commands.fleet import render_fleet
 
+    with exit_with_error(lambda _field, _message: None):
         if kind is FleetFormat.RICH:
             from aotidoctor.reports.fleet.fleet_text import fleet_terminal_text
 
@@ -361,23 +363,8 @@ def _show_fleet(found: FleetOverview, kind: FleetFormat, files: Sequence[tuple[s
             for piece in render_fleet(found, kind.value):
                 write_stdout(piece)
         written = [write_report(path, "".join(render_fleet(found, name))) for name, path in files]
-    except typer.Exit:
-        raise
-    except Exception as error:  # noqa: BLE001 - the guard: its own failure ends in a status, too
-        _fail_fleet(whereabouts(error), 5, FleetFormat.CHAT)
-    return all(written)
-
-
-def _parse_fleet_spec(text: str, folders: Sequence[str], accepted: str | None) -> tuple[str, Path]:
-    kind, colon, path = text.partition(":")
-    known = [one.value for one in FleetFormat if one is not FleetFormat.RICH]
-    if not colon or not path or kind not in known:
-        raise typer.BadParameter(f"{text!r} is not FMT:PATH; formats: {', '.join(known)}", param_hint="--report")
-    taken = {os.path.realpath(f"{folder}/{name}") for folder in folders for name in _RESULT_FILES}
-    taken |= {os.path.realpath(accepted)} if accepted is not None else set()
-    if os.path.realpath(path) in taken:
-        raise typer.BadParameter(f"{path} is an input of this command and is not overwritten", param_hint="--report")
-    return kind, Path(path)
+        return all(written)
+    raise AssertionError  # An error has ended the process.
 
 
 def _judge_results(wanted: FleetSummaryRequest, kind: FleetFormat, *, redact: bool) -> FleetOverview:
@@ -386,24 +373,17 @@ def _judge_results(wanted: FleetSummaryRequest, kind: FleetFormat, *, redact: bo
     from aotidoctor.reports.redact.redactor import Redactor
 
     redactor = Redactor.of(os.environ) if redact else None
+
+    def write_error(field: str, message: str) -> None:
+        if kind is FleetFormat.JSON:
+            from aotidoctor.commands.fleet import failure_document
+
+            write_stdout(failure_document(one_line(message, 1000), field))
+
     try:
-        return summarize_results(wanted, redactor)
-    except UsageError as error:
-        raise typer.BadParameter(str(error)) from error
-    except AotidoctorError as error:
-        _fail_fleet(redactor.text(str(error)) if redactor else str(error), error.exit_status, kind)
+        with exit_with_error(write_error, redactor.text if redactor else str):
+            return summarize_results(wanted, redactor)
     except KeyboardInterrupt:
-        _fail_fleet("interrupted", 130, kind)
-    except Exception as error:  # noqa: BLE001 - the guard: its own failure ends in one document, too
-        _fail_fleet(whereabouts(error), INTERNAL_ERROR, kind)
-
-
-def _fail_fleet(message: str, status: int, kind: FleetFormat) -> NoReturn:
-    line = one_line(message, 1000)
-    if kind is FleetFormat.JSON:
-        from aotidoctor.commands.fleet import failure_document
-
-        name = {CANNOT_EXAMINE: "cannot_examine", 130: "interrupted"}.get(status, "internal_error")
-        write_stdout(failure_document(line, name))
-    warn(line)
-    raise typer.Exit(status)
+        write_error("interrupted", "interrupted")
+        warn("interrupted")
+        raise typer.Exit(130) from None

@@ -341,12 +341,7 @@ def make_show(
     extras = tuple((kind, path) for kind, path in specs if kind not in _FILE_FORMATS)
     if output_dir is not None:
         files += [(kind, Path(output_dir) / f"report.{kind.value}") for kind in _DIRECTORY_FORMATS]
-    taken = {os.path.realpath(path) for path in protected if path}
-    for _, path in (*files, *extras):
-        if os.path.realpath(path) in taken:
-            raise typer.BadParameter(
-                f"{path} is an input of this command and is not overwritten", param_hint="--report"
-            )
+    refuse_inputs([path for _, path in (*files, *extras)], protected)
     if for_ is not IssueForm.GENERIC and Format.MD not in (chosen, *(kind for kind, _ in files)):
         raise typer.BadParameter(
             "--for needs Markdown output: --format md, --report md:PATH or -o DIR", param_hint="--for"
@@ -365,16 +360,29 @@ def make_show(
 
 def _parse_report_spec(text: str, *, plugins: bool) -> tuple[str, Path]:
     """The kind of report and its path: a format of a file, a key of ``EXTRAS``, or a format of a plugin."""
-    name, colon, path = text.partition(":")
     known = [*(kind.value for kind in _FILE_FORMATS), *EXTRAS]
-    if plugins and name not in known:
+    if plugins and text.partition(":")[0] not in known:
         from aotidoctor.plugins.discover import find_plugins
 
         known += [entry.name for entry in find_plugins() if entry.group == "reports"]
+    return split_report_spec(text, known)
+
+
+def split_report_spec(text: str, known: Sequence[str]) -> tuple[str, Path]:
+    """The parts of ``FMT:PATH``. Raises BadParameter for a format that is not ``known``."""
+    name, colon, path = text.partition(":")
     if not colon or not path or name not in known:
         hint = f"{text!r} is not FMT:PATH; formats of a file: {', '.join(known)}"
         raise typer.BadParameter(hint, param_hint="--report")
     return name, Path(path)
+
+
+def refuse_inputs(written: Iterable[str | Path], protected: Iterable[str | None], *, option: str = "--report") -> None:
+    """Raise BadParameter where a file that would be written is an input of the command."""
+    taken = {os.path.realpath(path) for path in protected if path}
+    for path in written:
+        if os.path.realpath(path) in taken:
+            raise typer.BadParameter(f"{path} is an input of this command and is not overwritten", param_hint=option)
 
 
 _DEFAULTS = Options()

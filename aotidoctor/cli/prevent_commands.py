@@ -125,10 +125,7 @@ def contract(
     """
     from aotidoctor.commands.contract.emit import emit as written
 
-    if output is not None and os.path.realpath(output) in map(
-        os.path.realpath, filter(None, (package, inputs, reference))
-    ):
-        raise typer.BadParameter(f"{output} is an input of this command and is not overwritten", param_hint="--output")
+    opt.refuse_inputs(filter(None, [output]), (package, inputs, reference), option="--output")
     with exit_with_error_document(None, package), within_limits():
         text = written(
             emit.value, package, inputs=inputs, reference=reference, model_name=model_name, environ=os.environ
@@ -203,7 +200,9 @@ def sweep(
     from aotidoctor.reports.cases_and_sweeps import SWEEP_SCHEMA
 
     chosen = chosen_format(format_, SweepFormat.RICH, json=json)
-    files = [_sweep_file(text, package) for text in report or ()]
+    named = [opt.split_report_spec(text, ("json", "md", "html")) for text in report or ()]
+    opt.refuse_inputs([path for _, path in named], [package])
+    files = [(SweepFormat(name), path) for name, path in named]
     options = replace(wanted, reference=reference, budget=budget)
     with held():
         with exit_with_error_document(SWEEP_SCHEMA if chosen is SweepFormat.JSON else None, package):
@@ -234,15 +233,6 @@ def _sweep_status(found: Sweep, fail_on: FailOn) -> int:
         FailOn.NEVER: set[SweepVerdict](),
     }[fail_on]
     return int(any(row.judged in wanted for row in found.rows))
-
-
-def _sweep_file(text: str, package: str) -> tuple[SweepFormat, Path]:
-    kind, colon, path = text.partition(":")
-    if not colon or not path or kind not in ("json", "md", "html"):
-        raise typer.BadParameter(f"{text!r} is not json:, md: or html:PATH", param_hint="--report")
-    if os.path.realpath(path) == os.path.realpath(package):
-        raise typer.BadParameter(f"{path} is an input of this command and is not overwritten", param_hint="--report")
-    return SweepFormat(kind), Path(path)
 
 
 def _render_sweep(found: Sweep, chosen: SweepFormat, detail: int) -> str:

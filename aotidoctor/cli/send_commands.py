@@ -22,6 +22,7 @@ from aotidoctor.cli.document_output import (
     PageFormat,
     Show,
     exit_on_error,
+    exit_with_error,
     json_document,
     page_format,
     warn,
@@ -32,8 +33,8 @@ from aotidoctor.cli.execute import argv, execute, make_progress, report_of_work,
 from aotidoctor.cli.options import with_options
 from aotidoctor.cli.url_arguments import with_fetched_urls
 from aotidoctor.model.case import Options
-from aotidoctor.model.errors import CANNOT_EXAMINE, AotidoctorError, CannotExamineError, LimitReachedError, UsageError
-from aotidoctor.model.evidence import plural, whereabouts
+from aotidoctor.model.errors import CANNOT_EXAMINE, AotidoctorError, CannotExamineError, UsageError
+from aotidoctor.model.evidence import plural
 from aotidoctor.model.report import OnEvent, Report
 from aotidoctor.reports.text import exit_status, one_line
 
@@ -297,34 +298,23 @@ def _compare(a: str, b: str, chosen: PageFormat, environ: Mapping[str, str], *, 
     """The comparison; what cannot be read or breaks ends the process with its status and, as JSON, its document."""
     # `--help` does not need these.
     from aotidoctor.commands.diff.compare_documents import compare_files
+    from aotidoctor.model.fleet import DIFFERENCE_SCHEMA
     from aotidoctor.reports.redact.redactor import Redactor
 
     redactor = Redactor.of(environ)
-    try:
-        with within_limits():
-            found = compare_files(a, b, environ)
-            return redactor.value(found) if redact else found
-    except LimitReachedError as reached:
-        _fail_diff(str(reached), 6, chosen)
-    except AotidoctorError as error:
-        _fail_diff(redactor.text(str(error)) if redact else str(error), error.exit_status, chosen)
-    except Exception as error:  # noqa: BLE001 - the guard: its own failure ends in one document, too
-        _fail_diff(whereabouts(error), 5, chosen)
-    raise AssertionError  # _fail has raised.
 
+    def write_error(field: str, message: str) -> None:
+        line = one_line(message, 1000)
+        if chosen is PageFormat.JSON:
+            write_stdout(json_document(DIFFERENCE_SCHEMA, {"same": None, field: line}))
+        else:
+            title = "# Not compared\n\n" if chosen is PageFormat.MD else " NOT COMPARED  "
+            write_stdout(f"{title}{line}\n")
 
-def _fail_diff(message: str, status: int, chosen: PageFormat) -> None:
-    from aotidoctor.model.fleet import DIFFERENCE_SCHEMA
-
-    line = one_line(message, 1000)
-    if chosen is PageFormat.JSON:
-        name = {4: "cannot_examine", 6: "out_of_time"}.get(status, "internal_error")
-        write_stdout(json_document(DIFFERENCE_SCHEMA, {"same": None, name: line}))
-    else:
-        title = "# Not compared\n\n" if chosen is PageFormat.MD else " NOT COMPARED  "
-        write_stdout(f"{title}{line}\n")
-    warn(line)
-    raise typer.Exit(status)
+    with exit_with_error(write_error, redactor.text if redact else str), within_limits():
+        found = compare_files(a, b, environ)
+        return redactor.value(found) if redact else found
+    raise AssertionError  # An error has ended the process.
 
 
 def _render_difference(found: DocumentComparison, chosen: PageFormat, detail: int, environ: Mapping[str, str]) -> str:

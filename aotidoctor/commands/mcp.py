@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
+from aotidoctor.commands.case_options import option_words
 from aotidoctor.model.errors import AotidoctorError, ArgumentError, CannotExamineError, UsageError
 from aotidoctor.model.evidence import shorten
 from aotidoctor.model.record import JsonObject, JsonValue, as_list, objects
@@ -223,9 +224,8 @@ class Tools:
         Start here. inputs: a .pt, .npz, .safetensors or .json file with the arguments of the call. reference: the
         exported program. host: a profile of another machine. Paths are below the root folder.
         """
-        words = ["check", self._root.path("package", package), *self._options(inputs, reference, model_name)]
-        words += ["--host", self._root.profile("host", host)] if host is not None else []
-        return self._report(words, _READING_S)
+        given = self._options(inputs=inputs, reference=reference, model_name=model_name, host=host)
+        return self._report(["check", self._root.path("package", package), *given], _READING_S)
 
     def run(
         self,
@@ -242,13 +242,13 @@ class Tools:
         Without inputs, generate=true makes some from the contract. budget_s: seconds for everything, 5 to 600.
         """
         self._allowed()
-        words = ["run", self._root.path("package", package), *self._options(inputs, reference, model_name)]
-        words += ["--generate"] if generate else []
-        return self._report([*words, *_budget(budget_s)], budget_s + _MARGIN_S)
+        given = self._options(inputs=inputs, reference=reference, model_name=model_name, generate=generate)
+        words = ["run", self._root.path("package", package), *given, *_budget(budget_s)]
+        return self._report(words, budget_s + _MARGIN_S)
 
     def inspect(self, package: str, model_name: str | None = None) -> dict[str, object]:
         """What is in a package: models, inputs and outputs with dtypes, sizes and strides, what it needs of a host."""
-        words = ["inspect", self._root.path("package", package), *self._options(None, None, model_name)]
+        words = ["inspect", self._root.path("package", package), *self._options(model_name=model_name)]
         return self._report(words, _READING_S)
 
     def classify(
@@ -262,8 +262,7 @@ class Tools:
             raise UsageError("either log (a path) or text (the log itself)")
         if text is not None and len(text) > _MOST_TEXT:
             raise ArgumentError("text", f"{len(text)} characters", f"at most {_MOST_TEXT}; write it to a file")
-        words = ["classify", "-" if log is None else self._root.path("log", log)]
-        words += ["--package", self._root.path("package", package)] if package is not None else []
+        words = ["classify", "-" if log is None else self._root.path("log", log), *self._options(package=package)]
         return self._report(words, _READING_S, (text or "").encode("utf-8", "replace"))
 
     def explain(self, topic: str) -> dict[str, object]:
@@ -293,7 +292,7 @@ class Tools:
             part for at, host in enumerate(hosts or ()) for part in ("--host", self._root.profile(f"hosts[{at}]", host))
         ]
         words += [part for at, one in enumerate(torch or ()) for part in ("--torch", _word(f"torch[{at}]", one))]
-        return self._report([*words, *self._options(None, None, model_name)], _READING_S)
+        return self._report([*words, *self._options(model_name=model_name)], _READING_S)
 
     def triton(self, path: str, release: str | None = None) -> dict[str, object]:
         """What Triton Inference Server would make of a model folder or repository. release: of the server (26.05)."""
@@ -309,18 +308,23 @@ class Tools:
         Executes native code of the package. output_dir: an empty or new folder below the root folder.
         """
         self._allowed()
-        words = ["repro", self._root.path("package", package), *self._options(inputs, reference, None)]
-        words += ["--output", self._root.path("output_dir", output_dir)]
-        return self._report([*words, *_budget(budget_s)], 2 * budget_s + _MARGIN_S)
+        words = ["repro", self._root.path("package", package), *self._options(inputs=inputs, reference=reference)]
+        words += ["--output", self._root.path("output_dir", output_dir), *_budget(budget_s)]
+        return self._report(words, 2 * budget_s + _MARGIN_S)
 
     def _allowed(self) -> None:
         if not self._may_run:
             raise UsageError(NEEDS_RUN)
 
-    def _options(self, inputs: str | None, reference: str | None, model_name: str | None) -> list[str]:
-        words = ["--inputs", self._root.path("inputs", inputs)] if inputs is not None else []
-        words += ["--reference", self._root.reference("reference", reference)] if reference is not None else []
-        return words + (["--model-name", _word("model_name", model_name)] if model_name is not None else [])
+    def _options(self, **given: str | bool | None) -> tuple[str, ...]:
+        """The options that were given, read: paths below the root, words that are no options."""
+        readers = {"reference": self._root.reference, "host": self._root.profile, "model_name": _word}
+        return option_words(
+            {
+                name: readers.get(name, self._root.path)(name, value) if isinstance(value, str) else value
+                for name, value in given.items()
+            }
+        )
 
     def _report(self, words: Sequence[str], seconds: float, stdin: bytes = b"") -> dict[str, object]:
         document, status = self._document([*words, "--json", "--quiet"], seconds, stdin)
