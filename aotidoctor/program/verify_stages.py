@@ -6,18 +6,17 @@ do fit most rules of exported programs, and are replaced here for the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.model.answers import JudgedProgram, RaisedError, Verified, parse_answer
 from aotidoctor.model.artifact import ArchivePayloads, Artifact, ArtifactKind, PickledState, ProgramArchive
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, Severity, Violation
-from aotidoctor.model.record import record
 from aotidoctor.model.report import Diagnosis
 from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
 from aotidoctor.program import compiled_from
-from aotidoctor.program.rules import BY_CODE, RULES
+from aotidoctor.program.rules import ADVICE, BY_CODE, RULES, Advice
 from aotidoctor.program.static_verify import NAME as STATIC
 from aotidoctor.program.static_verify import judge_static, merged_violations
 from aotidoctor.readers.contract.read_contract import read_contract
@@ -268,91 +267,6 @@ def why_no_program(artifact: Artifact) -> str | None:
 
 
 # Texts of causes for programs.
-_SAVE = "torch.export.save(torch.export.export(model, args), 'exported.pt2')"
-
-
-@record
-class Advice:
-    """Texts that replace those of playbook and diagnosis, unless empty; ``{subject}`` is that of the finding."""
-
-    looked_like: str = ""
-    confirmation: str = ""
-    remedy: str = ""
-    command: str = ""
-
-
-_ABSENT = Advice(
-    remedy="Save the program again, with everything that belongs to it; {subject} is missing from this file.",
-    command=_SAVE,
-)
-_LATE = (
-    "compiling fails: torch._subclasses.fake_tensor.UnsupportedOperatorException, or an assertion in the fake kernel"
-)
-ADVICE: Mapping[tuple[str, str], Advice] = {
-    ("VERIFY-L01", "json"): Advice(
-        looked_like="an error in torch.export.load", remedy="Save the program again, or copy the file again."
-    ),
-    ("VERIFY-L02", "operator-missing"): Advice(
-        looked_like="SerializeError: We failed to resolve torch.ops... to an operator",
-        remedy="Register {subject} before the program is loaded: import its module, or load its library.",
-        command="aotidoctor verify exported.pt2 --setup ops.py   # or --custom-op-library libops.so",
-    ),
-    ("VERIFY-L03", "weights"): replace(_ABSENT, looked_like="an AssertionError in torch.export.load"),
-    ("VERIFY-L03", "constants"): replace(_ABSENT, looked_like="an AssertionError in torch.export.load"),
-    ("VERIFY-L03", "sample-inputs"): replace(_ABSENT, looked_like="an error in torch.export.load"),
-    ("VERIFY-L04", "schema-version"): Advice(
-        looked_like="SerializeError: Serialized schema version ... does not match our current schema version",
-        remedy="Verify and compile with the torch that saved the program, or export it again with this one.",
-        command=_SAVE,
-    ),
-    ("VERIFY-S03", "absent"): _ABSENT,
-    ("VERIFY-S04", "absent"): _ABSENT,
-    ("VERIFY-S05", "absent"): _ABSENT,
-    ("VERIFY-S06", "absent"): _ABSENT,
-    ("VERIFY-A03", "no-fake"): Advice(
-        looked_like=_LATE,
-        remedy="Register a fake kernel for {subject}: shapes and dtypes of its results, without computing them.",
-        command="torch.library.register_fake('{subject}')(lambda x: torch.empty_like(x))",
-    ),
-    ("AD-RUN-038", "exported"): Advice(looked_like="returns, with other numbers than the model"),
-    ("AD-RUN-038", "decomposed"): Advice(looked_like="returns when compiled, with other numbers than the program"),
-    ("VERIFY-A12", "mutated-constant"): Advice(
-        looked_like="compiling fails: mutating a non-functional tensor with a functional tensor is not allowed",
-        remedy="Register the tensor in the module with register_buffer, read it from self in forward, and export "
-        "again: the call writes to {subject}, and nothing may write to a constant.",
-        command='self.register_buffer("running", tensor)   # in __init__; then self.running in forward',
-    ),
-    ("VERIFY-A12", "refused"): Advice(
-        looked_like="compiling fails, mostly with the same message",
-        remedy="Change the line of the model that the message names, and export again.",
-        command="aotidoctor verify exported.pt2 -v",
-    ),
-    ("VERIFY-A13", "merged"): Advice(
-        looked_like="no error: the package never reads the one input, and computes with the other in its place"
-    ),
-    ("VERIFY-L07", "function"): Advice(
-        looked_like="the exception of the function itself",
-        confirmation="it was called, and raises before torch.export is called",
-        remedy="Correct the function at {subject}: it raises before there is a program.",
-        command="python -c 'import model; model.make()'",
-    ),
-    ("VERIFY-L07", "model"): Advice(
-        looked_like="the same exception in plain PyTorch",
-        confirmation="the model was called without torch.export, with the same inputs, and raises as well",
-    ),
-    ("VERIFY-A11", "symbolic-input"): Advice(
-        looked_like="compiling fails (Expected a proper Tensor but got None), or each call gets the sample's number",
-        remedy="Give {subject} to forward as a tensor, or take the number from the size of one, and export again.",
-        command="ep = torch.export.export(model, (x, torch.tensor(5)))   # forward: n.item() where it is needed",
-    ),
-    ("VERIFY-A11", "object-input"): Advice(
-        looked_like="a package that drops the object: it takes tensors only",
-        remedy="Make {subject} an attribute of the module, and export again.",
-        command=_SAVE,
-    ),
-}  # fmt: skip
-
-
 def with_advice(diagnoses: Sequence[Diagnosis], findings: Sequence[Evidence]) -> tuple[Diagnosis, ...]:
     """Put the texts for a program, and the verifier's message, into the diagnoses."""
     by_id = {item.id: item for item in findings}

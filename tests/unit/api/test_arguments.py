@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 import aotidoctor
-from aotidoctor.api.option_arguments import option_words, options_of
+from aotidoctor.api.option_arguments import options_of
 from aotidoctor.cli import COMMANDS
 from aotidoctor.cli.lazy import load
+from aotidoctor.commands.case_options import option_words
 from aotidoctor.model.case import Tolerance
 
 CUDA = Path(__file__).parents[2] / "data" / "cuda" / "mlp.pt2"

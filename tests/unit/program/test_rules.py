@@ -14,8 +14,8 @@ from aotidoctor.model.evidence import FileSource, Severity, Where
 from aotidoctor.model.report import Diagnosis, Remedy, Status
 from aotidoctor.probes.stages import CODE as STAGES_CODE
 from aotidoctor.program import rules, verify_stages
-from aotidoctor.program.rules import BY_CODE, RULES
-from aotidoctor.program.verify_stages import ADVICE, with_advice
+from aotidoctor.program.rules import ADVICE, BY_CODE, RULES
+from aotidoctor.program.verify_stages import with_advice
 from tests.every import every
 
 FOLDER = Path(rules.__file__).parent
