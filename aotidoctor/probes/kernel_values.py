@@ -34,7 +34,7 @@ from aotidoctor.model.torch_names import foreign
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Reuse, RunFinder, succeeded
-from aotidoctor.probes.tool_failures import tool_failure_note
+from aotidoctor.probes.tool_effects import tool_failure_note
 from aotidoctor.probes.values import NONFINITE, explains_values
 
 CODE, NAME = "AD-RUN-016", "kernel_values"

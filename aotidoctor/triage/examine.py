@@ -49,7 +49,7 @@ from aotidoctor.probes.payload import inputs_source
 from aotidoctor.probes.probe import Probe, unasked
 from aotidoctor.probes.recompiled import compile_of
 from aotidoctor.probes.reference_findings import is_another_program
-from aotidoctor.probes.settings_took_effect import add_effect
+from aotidoctor.probes.tool_effects import add_effect
 from aotidoctor.triage import recompile_and_bisect, treated_run
 from aotidoctor.triage.compile_cache import CachedCompile, CompileCache, open_cache
 from aotidoctor.triage.open_case import read_reference

@@ -28,7 +28,7 @@ from aotidoctor.model.torch_names import CHECK_INPUTS
 from aotidoctor.probes import LATER, PROBES
 from aotidoctor.probes.payload import base_payload, device_of
 from aotidoctor.probes.probe import Plan, Probe, Reuse, succeeded, unasked
-from aotidoctor.probes.tool_failures import own_failure, remove_stage, tool_failure_note
+from aotidoctor.probes.tool_effects import own_failure, remove_stage, tool_failure_note
 from aotidoctor.readers.contract.sourceless_contract import recovered_contract
 from aotidoctor.triage.open_case import with_inputs, with_reference
 from aotidoctor.triage.state import Session

@@ -37,8 +37,8 @@ from aotidoctor.model.run import (
 from aotidoctor.model.torch_names import CHECK_INPUTS, CPP_STACKS, LAUNCH_BLOCKING, NO_CACHING
 from aotidoctor.probes import check_inputs, failure_rates
 from aotidoctor.probes.probe import History, succeeded
-from aotidoctor.probes.settings_took_effect import add_effect
 from aotidoctor.probes.symptoms import recognise
+from aotidoctor.probes.tool_effects import add_effect
 from aotidoctor.probes.watched_program import CODE, NAME, last_exception
 from aotidoctor.worker.recorder import sitecustomize
 

@@ -15,7 +15,7 @@ from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.run import Exited, Outcome, Request, Signalled, TimedOut
 from aotidoctor.probes import backtrace, plain_run
 from aotidoctor.probes.probe import Reuse
-from aotidoctor.probes.settings_took_effect import add_effect
+from aotidoctor.probes.tool_effects import add_effect
 from tests.unit.probes.outcomes import case, history, outcome
 
 DATA = Path(__file__).parents[2] / "data" / "stacks"

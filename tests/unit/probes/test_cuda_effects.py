@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from aotidoctor.model.jobs import Run
-from aotidoctor.probes.settings_took_effect import add_effect
+from aotidoctor.probes.tool_effects import add_effect
 from tests.unit.probes.outcomes import case, outcome
 
 MEMORY = {"cuda_memory": {"free": 1 << 30, "total": 2 << 30}}

@@ -12,7 +12,7 @@ from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.run import Request, Signalled, Trace, TracedCall
 from aotidoctor.probes import core_dump, cuda_blocking, cuda_no_caching, cuda_variants, failure_rates, sanitizer
 from aotidoctor.probes.probe import Reuse
-from aotidoctor.probes.settings_took_effect import add_effect
+from aotidoctor.probes.tool_effects import add_effect
 from tests.unit.probes.outcomes import case, history, outcome, raised
 from tests.unit.probes.test_probes import OK, finding, one
 

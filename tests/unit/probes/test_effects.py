@@ -9,7 +9,7 @@ import pytest
 from aotidoctor.model.jobs import Recompile, Run
 from aotidoctor.model.record_json import from_json
 from aotidoctor.model.run import NotStarted
-from aotidoctor.probes.settings_took_effect import add_effect
+from aotidoctor.probes.tool_effects import add_effect
 from tests.unit.probes.outcomes import case, outcome, raised
 
 

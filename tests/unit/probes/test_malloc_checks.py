@@ -11,7 +11,7 @@ from aotidoctor.model.jobs import Job, Run
 from aotidoctor.model.run import Exited, Request, Signalled, Trace, TracedCall
 from aotidoctor.probes import malloc_checks
 from aotidoctor.probes.plain_run import read_ending
-from aotidoctor.probes.settings_took_effect import add_effect
+from aotidoctor.probes.tool_effects import add_effect
 from tests.unit.probes.outcomes import case, history, node, outcome
 
 ABORT = Signalled(signal=6, name="SIGABRT")

@@ -14,7 +14,7 @@ from aotidoctor.model.evidence import Severity
 from aotidoctor.model.jobs import Recompile, Run
 from aotidoctor.model.run import Request
 from aotidoctor.probes import kernel_values, printed_launches, printed_values
-from aotidoctor.probes.settings_took_effect import add_effect
+from aotidoctor.probes.tool_effects import add_effect
 from aotidoctor.triage import examine, recompile_and_bisect
 from aotidoctor.triage.compile_cache import CompileCache
 from aotidoctor.triage.open_case import open_case

@@ -1,21 +1,30 @@
-"""Determine whether the setting of a probe took effect.
+"""Determine what aotidoctor itself did in a run: whether its setting took effect, whether a stage of its own failed.
 
 A setting without effect proves nothing, and the report says so. An effect is ``(True | False | None, why)``; None is
 "unknown".
+
+A signal, an exception or a time limit in a stage of aotidoctor's own (examining results, reading weights, hooking
+calls) says nothing about the model. The run is repeated without the stage that failed, and the report says that
+aotidoctor failed. Three faults of the model may surface there: memory that was damaged before, the result of a custom
+operator, and a fault on a GPU.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from aotidoctor.model import torch_names
 from aotidoctor.model.answers import Acted, Compiled, Launches, SideBySide, parse_answer
 from aotidoctor.model.case import Case
-from aotidoctor.model.jobs import Recompile
+from aotidoctor.model.evidence import FAILED_HERE, NotChecked
+from aotidoctor.model.jobs import Recompile, Run
 from aotidoctor.model.printer_lines import PRINTED_MARK
-from aotidoctor.model.run import NotStarted, Outcome
+from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, TimedOut
 from aotidoctor.probes.check_inputs import checks_compiled_in
-from aotidoctor.probes.payload import run_of
+from aotidoctor.probes.payload import device_of, run_of
+from aotidoctor.probes.plain_run import ending_of
+from aotidoctor.probes.probe import succeeded
 from aotidoctor.probes.symptoms import RAISED_FROM, recognise
 
 Effect = tuple[bool | None, str]
@@ -153,3 +162,69 @@ def _variant(outcome: Outcome, *, captures: bool) -> Effect:
     if captures and outcome.stage in ("run1", "capture") and seen.variant is None:
         return (True, "it ended in the capture") if outcome.stage == "capture" else (False, "it ended before a capture")
     return True, "the call was made as requested"
+
+
+# The work of aotidoctor in its own stages.
+DOES: Mapping[str, str] = {
+    "start": "started a process",
+    "import": "imported torch",
+    "again": "repeated a call that had returned",
+    "trace": "hooked the calls of the package",
+    "constants": "read the weights",
+    "scan": "looked at the results",
+    "watch": "watched the values of kernels",
+}
+_DAMAGED = "heap-corruption"
+_STARTING = ("start", "import")
+# A second call that takes this many times as long as the first hangs.
+_HANGS = 3.0
+
+
+def own_failure(case: Case, outcome: Outcome) -> str | None:
+    """The stage of aotidoctor in which the run failed; None if it succeeded or may have failed in the model."""
+    if isinstance(outcome.ending, TimedOut):
+        # The limit is for all stages together: a call that had returned once merely ran out of time.
+        if outcome.stage in DOES:
+            return outcome.stage
+        first = outcome.stages.get("run1")
+        if first is None or not outcome.stage.startswith("run"):
+            return None
+        return "again" if outcome.ending.limit - sum(outcome.stages.values()) < _HANGS * first else None
+    if outcome.stage not in DOES or outcome.stage in _STARTING or succeeded(outcome):
+        return None
+    if isinstance(outcome.ending, NotStarted | OutOfMemory):
+        return None
+    custom = (
+        bool(case.contract.custom_ops) if case.contract is not None else bool(case.model and case.model.extern_nodes)
+    )
+    if custom or device_of(case) != "cpu" or recognise(outcome.stderr_tail).name == _DAMAGED:
+        return None
+    return outcome.stage
+
+
+def remove_stage(request: Request, stage: str) -> Request:
+    """The same run without what aotidoctor does in ``stage``."""
+    payload = request.payload
+    if not isinstance(payload, Run) or stage in _STARTING:
+        return request  # The files that were slow to read from disk are in memory now.
+    if stage == "again":
+        return replace(request, payload=replace(payload, calls=1))
+    if stage == "trace":
+        return replace(request, payload=replace(payload, trace=False))
+    observe = tuple(item for item in payload.observe if item != "constants") if stage == "constants" else ()
+    return replace(request, payload=replace(payload, observe=observe))
+
+
+def tool_failure_note(code: str, name: str, outcome: Outcome, stage: str) -> NotChecked:
+    """The note for a run that failed in a stage of aotidoctor."""
+    doing = DOES.get(stage, stage)
+    match outcome.ending:
+        case Exited(code=status):
+            error = outcome.error
+            ending = f"exit status {status}"
+            if error is not None and error.message.strip():
+                ending = f"{error.type}: {error.message.strip().splitlines()[0][:200]}"
+        case _:
+            ending = ending_of(outcome)[1]
+    reason = f"{FAILED_HERE}: {ending} while it {doing}; this is not a finding about the model"
+    return NotChecked(code=code, name=name, reason=reason)
