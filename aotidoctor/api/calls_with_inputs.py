@@ -22,6 +22,7 @@ from aotidoctor.commands import diagnose_package as diagnose_package_module
 from aotidoctor.commands.case_options import option_words
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError, LimitReachedError, UsageError
+from aotidoctor.model.record import record
 
 if TYPE_CHECKING:
     from aotidoctor.model.report import Event
@@ -33,33 +34,24 @@ if TYPE_CHECKING:
 _LIVE = "(args and kwargs of the calling program)"
 
 
+@record(kw_only=False)
 class RunRequest:
     """Parameters shared by diagnose, check and compare: environment, command as stated, progress, runner."""
 
-    def __init__(
-        self,
-        environ: Mapping[str, str] | None,
-        argv: tuple[str, ...],
-        on_event: Callable[[Event], None] | None,
-        runner: Runner | None,
-        command: str,
-        *,
-        plugins: bool,
-        plan: bool = False,
-        static: bool = False,
-        cases: PathLike | None = None,
-    ) -> None:
-        self.environ = environment(environ)
-        self.argv = argv
-        self.on_event = on_event
-        self.runner = runner
-        self.command = command
-        self.plugins = plugins
-        self.plan = plan
-        self.static = static
-        self.keep = case_memory(cases)
-        # The name that the command line has for it.
-        self.name = "check" if static and not plan else command
+    environ: Mapping[str, str]
+    argv: tuple[str, ...]
+    on_event: Callable[[Event], None] | None
+    runner: Runner | None
+    command: str
+    plugins: bool
+    plan: bool = False
+    static: bool = False
+    cases: PathLike | None = None
+
+    @property
+    def name(self) -> str:
+        """The name that the command line has for it."""
+        return "check" if self.static and not self.plan else self.command
 
 
 def examine_package(
@@ -70,6 +62,7 @@ def examine_package(
         raise UsageError("inputs and generate cannot be combined")
     place = path("package", package)
     argv = request.argv or _argv(place, source, values, request)
+    keep = case_memory(request.cases)
     try:
         with (
             use_plugins(request.name, wanted=request.plugins),
@@ -93,7 +86,7 @@ def examine_package(
                 runner=request.runner,
                 live=live,
             )
-            return public_report(request.keep(found, request.environ))
+            return public_report(keep(found, request.environ))
     except LimitReachedError as reached:
         raise CannotExamineError(f"{place}: {reached}") from reached
 
@@ -223,9 +216,7 @@ def diagnose(
         source_of(inputs, args, kwargs),
         options_of(options, keywords),
         keywords,
-        RunRequest(
-            environ, argv, on_event, runner, command, plugins=not no_plugins, plan=plan, static=is_static, cases=cases
-        ),
+        RunRequest(environment(environ), argv, on_event, runner, command, not no_plugins, plan, is_static, cases),
     )
 
 
@@ -271,7 +262,7 @@ def check(
         source_of(inputs, args, kwargs),
         options_of(options, keywords),
         keywords,
-        RunRequest(environ, argv, on_event, None, "check", plugins=not no_plugins, static=True),
+        RunRequest(environment(environ), argv, on_event, None, "check", not no_plugins, static=True),
     )
 
 
@@ -326,7 +317,7 @@ def compare(
         source,
         wanted,
         keywords,
-        RunRequest(environ, argv, on_event, runner, "compare", plugins=not no_plugins),
+        RunRequest(environment(environ), argv, on_event, runner, "compare", not no_plugins),
     )
 
 
