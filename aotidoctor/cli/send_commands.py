@@ -330,9 +330,12 @@ def _render_difference(found: DocumentComparison, chosen: PageFormat, detail: in
 
             return render_difference_markdown(found)
         case PageFormat.RICH:
-            from aotidoctor.reports.terminal.rare_sections import difference_text
+            from aotidoctor.reports.page.compared_page import difference_headline, difference_sections
+            from aotidoctor.reports.terminal.terminal_layout import sections_text
 
-            return difference_text(found, stream=sys.stdout or StringIO(), environ=environ, detail=detail)
+            first, stream = difference_headline(found), sys.stdout or StringIO()
+            parts = difference_sections(found, detail=detail) if detail >= 0 else ()
+            return sections_text(parts, stream=stream, environ=environ, first=first, unfolded=80)
 
 
 StoreFile = Annotated[str | None, typer.Option("--cases", metavar="FILE", envvar="AOTIDOCTOR_CASES", help="The store.")]

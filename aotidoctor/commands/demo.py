@@ -42,7 +42,7 @@ from aotidoctor.model.jobs import DemoBuild
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Event, EventKind, OnEvent, Report
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.reports.run_view import run_ending
+from aotidoctor.reports.page.run_page import run_ending
 from aotidoctor.runner.runner import Runner
 from aotidoctor.triage.compile_cache import close_to_others, is_private, make_private
 

@@ -15,8 +15,9 @@ from aotidoctor.model.evidence import plural
 from aotidoctor.model.fleet import Does, Sweep, SweepRow, SweepVerdict
 from aotidoctor.model.report import CaseNote, CaseRecord
 from aotidoctor.reports.json.json_report import pick_fields
-from aotidoctor.reports.markdown import cell, code, prose, table
-from aotidoctor.reports.report_view import day_text
+from aotidoctor.reports.markdown import ROOMS, cell, prose, section_parts, table
+from aotidoctor.reports.page.blocks import NoteBlock, PageSection, Pairs, TableBlock, text_lines
+from aotidoctor.reports.page.report_view import day_text
 from aotidoctor.reports.text import one_line, plain
 
 # Cases, as a list or each in full.
@@ -62,39 +63,36 @@ def _sightings(record: CaseRecord) -> list[tuple[str, ...]]:
 _SEEN = ("When", "Command", "Package", "Subject", "Host", "How sure")
 
 
+def _case_sections(found: Sequence[CaseRecord], *, whole: bool) -> list[PageSection]:
+    """A list, or each whole."""
+    if not whole:
+        table = TableBlock(label="Cases", headings=CASE_HEADINGS, rows=text_lines(list(map(_case_row, found))))
+        blocks = (table,) if found else (NoteBlock(words="none is recorded"),)
+        return [PageSection(id="cases", title=plural(len(found), "case"), blocks=blocks)]
+    return [
+        PageSection(
+            id=f"case{record.number}",
+            title=f"Case {record.number}: {record.cause}",
+            blocks=(
+                Pairs(rows=[*_case_facts(record), *map(_case_note, record.notes)]),
+                TableBlock(label="Seen", headings=_SEEN, rows=text_lines(_sightings(record)), titled=True),
+            ),
+        )
+        for record in found
+    ]
+
+
 def cases_markdown(found: Sequence[CaseRecord], *, whole: bool) -> str:
     """``found`` as Markdown: a list, or each whole."""
-    if not whole:
-        rows = [tuple(cell(text) for text in _case_row(record)) for record in found]
-        return f"## {plural(len(found), 'case')}\n\n" + (table(CASE_HEADINGS, rows) + "\n" if rows else "")
-    parts = []
-    for record in found:
-        parts.append(f"## Case {record.number}: {prose(record.cause)}\n")
-        parts += [f"- **{label}:** {code(text, 600)}" for label, text in _case_facts(record)]
-        parts += [f"- **{label}:** {prose(text, 2000)}" for label, text in map(_case_note, record.notes)]
-        rows = [tuple(cell(text) for text in row) for row in _sightings(record)]
-        parts.append("\n" + table(_SEEN, rows) + "\n")
-    return "\n".join(parts)
+    parts = [part for one in _case_sections(found, whole=whole) for part in section_parts(one, ROOMS[0])]
+    return "\n\n".join(parts) + "\n"
 
 
 def cases_text(found: Sequence[CaseRecord], *, stream: TextIO, environ: Mapping[str, str], whole: bool) -> str:
     """``found`` for a terminal."""
-    from aotidoctor.reports.terminal.terminal_layout import TitledPart, tables_text
+    from aotidoctor.reports.terminal.terminal_layout import sections_text
 
-    if not whole:
-        head = plural(len(found), "case")
-        return tables_text(
-            [TitledPart(title=head, headings=CASE_HEADINGS, rows=tuple(map(_case_row, found)))],
-            stream=stream,
-            environ=environ,
-        )
-    parts = []
-    for record in found:
-        notes = tuple(map(_case_note, record.notes))
-        title = f"Case {record.number}: {record.cause}"
-        parts.append(TitledPart(title=title, labelled=(*_case_facts(record), *notes)))
-        parts.append(TitledPart(title="Seen", headings=_SEEN, rows=tuple(_sightings(record))))
-    return tables_text(parts, stream=stream, environ=environ)
+    return sections_text(_case_sections(found, whole=whole), stream=stream, environ=environ)
 
 
 # A sweep as text and Markdown.

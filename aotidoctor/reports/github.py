@@ -12,9 +12,9 @@ from __future__ import annotations
 from aotidoctor.model.evidence import Evidence, FileSource, Severity, plural, shorten
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Diagnosis, Report
-from aotidoctor.reports import report_view
 from aotidoctor.reports.package_view import finding_text, is_member, place_of
-from aotidoctor.reports.report_view import headline
+from aotidoctor.reports.page import report_view
+from aotidoctor.reports.page.report_view import headline
 from aotidoctor.reports.text import one_line, plain
 
 # What GitHub shows of each level.

@@ -22,24 +22,20 @@ from aotidoctor.model.case import Host
 from aotidoctor.model.inputs import MAPPINGS, Container, Leaf, LeafValue, PlainValue, TensorDesc, Tree
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
-from aotidoctor.reports import localization_view, report_view, run_view
 from aotidoctor.reports.markdown import (
     Budget,
+    block_text,
     code,
-    comparison_section,
-    contract_section,
     details,
-    evidence_section,
     fence,
     first_lines,
     fit_parts,
-    models_sections,
+    named_sections,
     prose,
-    provenance,
-    runs_section,
 )
 from aotidoctor.reports.package_view import is_ordinary
-from aotidoctor.reports.report_view import headline
+from aotidoctor.reports.page import place_page, report_view, run_page
+from aotidoctor.reports.page.report_view import headline
 from aotidoctor.reports.text import one_line
 
 # The host in the fields of ``collect_env``.
@@ -333,7 +329,7 @@ def _pytorch(report: Report, repro: str | None, budget: Budget) -> list[str]:
         _error_log(report, budget),
         "### Versions",
         *_versions(report),
-        provenance(report).replace("### ", "#### ", 1),
+        *_lower(named_sections(report, budget, ("again",))),
     ]
 
 
@@ -360,11 +356,11 @@ def _triton(report: Report, repro: str | None, budget: Budget) -> list[str]:
         details("Versions", "\n\n".join(_versions(report))),
         "**To Reproduce**",
         *_reproduction(report, repro, ""),
-        *models_sections(report, budget),
+        *named_sections(report, budget, ("serving",)),
         "" if report.case.contract is not None else "The inputs and outputs of the model are unknown.",
         "**Expected behavior**",
         expected,
-        provenance(report).partition("\n")[2].strip(),
+        "\n\n".join(named_sections(report, budget, ("again",))).partition("\n")[2].strip(),
     ]
 
 
@@ -400,16 +396,16 @@ def _reproduction(report: Report, repro: str | None, level: str) -> list[str]:
 
 def _evidence(report: Report, budget: Budget) -> list[str]:
     place = report.localization
-    rows = localization_view.place_rows(place) if place is not None else []
+    rows = place_page.place_rows(place) if place is not None else []
     where = "\n".join(f"- **{label}:** {code(text, 600)}" for label, text in rows)
-    sections = [
-        where,
-        comparison_section(report, budget),
-        evidence_section(report, budget),
-        contract_section(report, budget),
-        runs_section(report, budget, printed=False),
-    ]
-    return [part.replace("### ", "#### ", 1) if part.startswith("### ") else part for part in sections]
+    runs = f"### Runs\n\n{block_text(run_page.runs_table(report), budget)}" if report.runs else ""
+    named = named_sections(report, budget, ("stages", "comparison", "evidence", "contract"))
+    return _lower([where, *named, runs])
+
+
+def _lower(parts: list[str]) -> list[str]:
+    """The parts with headings below those of the form."""
+    return [f"#{part}" if part.startswith("### ") else part for part in parts]
 
 
 def _versions(report: Report) -> list[str]:
@@ -433,12 +429,12 @@ def _error_log(report: Report, budget: Budget) -> str:
     if report.log is not None:
         texts = [match.text for match in report.log.matches] or [event.text for event in report.log.events]
         return fence("\n".join(texts[: budget.rows]), budget=room_of_log) if texts else "The log contains no error."
-    failed = run_view.first_failed(report.runs)
+    failed = run_page.first_failed(report.runs)
     if failed is None:
         wrong = report.case.artifact.kind in (ArtifactKind.MISSING, ArtifactKind.UNREADABLE)
         return "Nothing was run." if wrong or not report.runs else "No run failed."
     error = failed.error
     parts = [error.traceback or error.message if error is not None else "", failed.stderr_tail, failed.stdout_tail]
     text = "\n".join(part for part in parts if part.strip())
-    ended = f"{failed.id} ({one_line(failed.request.probe)}) ended: {run_view.run_ending(failed)} in {failed.stage}"
+    ended = f"{failed.id} ({one_line(failed.request.probe)}) ended: {run_page.run_ending(failed)} in {failed.stage}"
     return f"{prose(ended)}\n\n{fence(text, budget=room_of_log)}" if text else prose(ended)

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from aotidoctor.model.evidence import Evidence, NotChecked, RunSource
 from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
-from aotidoctor.reports import report_view, run_view
 from aotidoctor.reports.package_view import finding_text
-from aotidoctor.reports.report_view import headline
+from aotidoctor.reports.page import report_view, run_page
+from aotidoctor.reports.page.report_view import headline
 from aotidoctor.reports.text import FAIL_ON, one_line, plain, tail
 
 # Cases as XML.
@@ -140,7 +140,7 @@ def _cases(report: Report, fail_on: str, values: Mapping[str, str]) -> list[JUni
     # Each child run. How one ended is no verdict of its own: its findings are, under their codes.
     cases = []
     for outcome in report.runs:
-        ended = run_view.run_ending(outcome)
+        ended = run_page.run_ending(outcome)
         printed = "\n".join(part for part in (ended, outcome.stdout_tail, outcome.stderr_tail) if part)
         name = f"{outcome.id} {outcome.request.probe}"
         cases.append(JUnitCase(name=name, family="aotidoctor.runs", printed=printed, seconds=outcome.seconds))

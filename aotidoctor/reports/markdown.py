@@ -9,28 +9,32 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from aotidoctor.model.evidence import plural
 from aotidoctor.model.fleet import DocumentComparison
 from aotidoctor.model.record import record
-from aotidoctor.model.report import NOT_CONFINED, Report
-from aotidoctor.model.run import Outcome
-from aotidoctor.model.torch_names import DEBUG_SETTINGS
-from aotidoctor.reports import localization_view, package_view, report_view, run_view
-from aotidoctor.reports.executorch_view import executorch_rows
-from aotidoctor.reports.localization_view import (
-    COMPARISON_HEADINGS,
-    STAGE_HEADINGS,
-    STAGES_TITLE,
-    comparison_reasons,
-    comparison_rows,
-    kernel_value_rows,
-    stage_rows,
+from aotidoctor.model.report import Report
+from aotidoctor.reports.page import log_page, report_view
+from aotidoctor.reports.page.blocks import (
+    MARKDOWN,
+    Block,
+    CommandBlock,
+    EntriesBlock,
+    Folded,
+    NoteBlock,
+    OutputBlock,
+    PageSection,
+    Pairs,
+    StepsBlock,
+    TableBlock,
+    heading_of,
+    plain_words,
 )
-from aotidoctor.reports.report_view import headline
-from aotidoctor.reports.text import one_line, plain, seconds, tail
+from aotidoctor.reports.page.report_page import SECTIONS, sections
+from aotidoctor.reports.page.report_view import headline
+from aotidoctor.reports.text import one_line, plain, tail
 
 # Text of others inside Markdown.
 _SPECIAL = re.compile(r"([\\`*_\[\]|~#])")
@@ -79,9 +83,9 @@ def _longest_run(text: str) -> int:
 
 def details(summary: str, body: str) -> str:
     """A part that is folded away. The empty lines let the body be read as Markdown."""
-    return (
-        f"<details><summary>{html.escape(prevent_links(plain(summary)), quote=False)}</summary>\n\n{body}\n\n</details>"
-    )
+    # Nothing that stands in HTML is read as Markdown; what is read so elsewhere is escaped all the same.
+    title = _SPECIAL.sub(lambda found: f"&#{ord(found[1])};", html.escape(prevent_links(plain(summary)), quote=False))
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -140,54 +144,63 @@ def fit_parts(parts: Callable[[Budget], Sequence[str]]) -> str:
     return "\n\n".join([*listed, f"{count} too long for an issue; the JSON report has everything."]) + "\n"
 
 
-def cells(rows: Iterable[Sequence[str]], budget: Budget, *, times: int = 1) -> list[tuple[str, ...]]:
-    """Rows of texts of others as cells, each with the room of ``times`` one."""
-    return [tuple(cell(text, times * budget.cell) for text in row) for row in rows]
+# Blocks.
+def section_parts(section: PageSection, budget: Budget) -> list[str]:
+    """A part for each block, the first with the title of the section before it, or each with its own."""
+    parts, title = [], section.title
+    for block in section.blocks:
+        own = heading_of(block)
+        if text := block_text(block, budget):
+            heading = prose(own or title, 200)
+            parts.append(f"### {heading}\n\n{text}" if heading else text)
+            title = ""
+    return parts
 
 
-def section(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], budget: Budget) -> str:
-    """A table under its title, with a count of the rows left out; nothing where there are no rows."""
-    if not rows:
+def block_text(block: Block, budget: Budget) -> str:
+    """``block`` without a heading; empty where it is none of Markdown."""
+    if MARKDOWN not in block.formats:
         return ""
-    listed = table(headings, rows[: budget.rows])
+    match block:
+        case TableBlock():
+            return _table_text(block.of_format(MARKDOWN), budget)
+        case EntriesBlock(table=TableBlock() as whole):
+            return block_text(whole, budget)
+        case Pairs():
+            lines = ((label, code(plain_words(words), 600)) for label, words in block.rows)
+            return "\n".join(f"- **{label}:** {text}" if label else f"- {text}" for label, text in lines)
+        case OutputBlock():
+            title = code(plain_words(block.title))
+            text = fence(block.text, language=block.language, budget=min(budget.printed, block.room))
+            return f"{title}:\n\n{text}" if title else text
+        case CommandBlock():
+            return fence(block.text, language="sh", budget=4000)
+        case NoteBlock():
+            return prose(plain_words(block.words))
+        case StepsBlock():
+            steps = enumerate(block.items[: budget.rows], block.first)
+            return "\n".join(f"{number}. {prose(step, budget.cell * 3)}" for number, step in steps)
+        case Folded():
+            parts = [text for one in block.blocks if (text := block_text(one, budget))]
+            return details(plain_words(block.summary), "\n\n".join(parts)) if parts else ""
+    return ""
+
+
+def _table_text(block: TableBlock, budget: Budget) -> str:
+    rows = block.rows
     if len(rows) > budget.rows:
-        listed += f"\n\nand {len(rows) - budget.rows} more."
-    if len(rows) > 30:
-        listed = details(f"{title} ({len(rows)})", listed)
-    return f"### {title}\n\n{listed}"
-
-
-# The place of a failure, and outputs against the reference's.
-def place_sections(report: Report, budget: Budget) -> list[str]:
-    """Write the place: culprit and chain, the calls that led to it, the native stack, the values of kernels."""
-    place = report.localization
-    if place is None:
-        return []
-    known = "\n".join(f"- **{label}:** {code(text, 600)}" for label, text in localization_view.place_rows(place))
-    entries, _ = localization_view.timeline_rows(place, whole=True)
-    calls = cells(entries[-budget.rows :], budget)
-    frames = cells(localization_view.frame_rows(place, whole=True), budget)
-    excerpt = localization_view.excerpt(place)
-    values = kernel_value_rows(place.values, place.first_bad)
-    sections = [
-        f"### Where\n\n{known}" if known else "",
-        section("Calls", ("", "Call", "Kind", "Took", "Made of"), calls, budget),
-        section("Native stack", ("", "Function", "Place"), frames, budget),
-        f"{code(excerpt.title)}\n\n{fence(excerpt.text, language='cpp', budget=budget.printed)}"
-        if excerpt is not None
-        else "",
-        section("Values of kernels", values[0], cells(values[1:], budget), budget) if values else "",
-    ]
-    return [section for section in sections if section]
-
-
-def comparison_section(report: Report, budget: Budget) -> str:
-    """The stages from the model on, and the outputs against the reference's."""
-    stages = section(STAGES_TITLE, STAGE_HEADINGS, cells(stage_rows(report), budget), budget)
-    columns = section("Against the reference", COMPARISON_HEADINGS, cells(comparison_rows(report), budget), budget)
-    return "\n\n".join(
-        part for part in (stages, columns, *(prose(text) for text in comparison_reasons(report) if columns)) if part
-    )
+        # Marked rows first, so that cutting never hides the one that matters.
+        rows = tuple(sorted(rows, key=lambda row: not row.mark))
+    limit = block.room * budget.cell
+    lines = []
+    for row in rows[: budget.rows]:
+        words = zip(block.headings, map(plain_words, (one.words for one in row.cells)), strict=True)
+        texts = [prose(text, limit) if heading in block.bare else cell(text, limit) for heading, text in words]
+        lines.append([*((cell(row.mark),) if block.marked else ()), *texts])
+    text = table([*(("",) if block.marked else ()), *(prose(one) for one in block.headings)], lines)
+    if len(rows) > budget.rows:
+        text += f"\n\nand {len(rows) - budget.rows} more."
+    return details(f"{block.label} ({len(rows)})", text) if block.folded or len(rows) > 30 else text
 
 
 def render_markdown(report: Report) -> str:
@@ -196,31 +209,12 @@ def render_markdown(report: Report) -> str:
 
 
 def _parts(report: Report, budget: Budget) -> list[str]:
-    parts = [_first(report), _plan(report, budget), comparison_section(report, budget), *place_sections(report, budget)]
-    probes_rows = cells(run_view.probe_rows(report), budget)
-    parts += [
-        section(
-            f"{run_view.PROBES_TITLE}: {run_view.probes_verdict(report)}", run_view.PROBE_HEADINGS, probes_rows, budget
-        ),
-        *models_sections(report, budget),
-        *compat_sections(report, budget),
-        log_section(report, budget),
-        evidence_section(report, budget),
-        runs_section(report, budget),
-        contract_section(report, budget),
-    ]
-    if report.command == "inspect":
-        parts.append(_package(report, budget))
-    if report.command == "env":
-        rows = [(code(item.name), item.acts, prose(item.what)) for item in DEBUG_SETTINGS]
-        parts.append(section("Debug settings", ("Setting", "Acts", "What it does"), rows, budget))
-    parts += [
-        "" if run_view.is_log(report) else host_section(report),
-        not_checked_section(report, budget),
-        traceback_section(report, budget),
-        provenance(report),
-    ]
-    return parts
+    return [_first(report), *named_sections(report, budget, SECTIONS)]
+
+
+def named_sections(report: Report, budget: Budget, names: Collection[str]) -> list[str]:
+    """The parts of the sections ``names``."""
+    return [part for section in sections(report, kept=names) for part in section_parts(section, budget)]
 
 
 def _first(report: Report) -> str:
@@ -228,8 +222,8 @@ def _first(report: Report) -> str:
     lines = [f"## {head.word}: {prose(head.text, 200)}", ""]
     if report_view.has_artifact(report):
         lines += [code(report_view.artifact_text(report)), ""]
-    if report.log is not None and run_view.is_log(report):
-        lines += [code(run_view.log_text(report.log)), ""]
+    if report.log is not None and log_page.is_log(report):
+        lines += [code(log_page.log_text(report.log)), ""]
     if note := report_view.partial_note(report):
         lines += [f"**{note}**", ""]
     return "\n".join([*lines, *first_lines(report)]).rstrip("\n")
@@ -248,184 +242,6 @@ def first_lines(report: Report) -> list[str]:
     return lines
 
 
-def _plan(report: Report, budget: Budget) -> str:
-    if not report.plan:
-        return ""
-    steps = [f"{number}. {prose(step, budget.cell * 3)}" for number, step in enumerate(report.plan[: budget.rows], 1)]
-    return "### Plan\n\n" + "\n".join(steps)
-
-
-def evidence_section(report: Report, budget: Budget) -> str:
-    """The findings, with what was observed and expected."""
-    if run_view.is_serving(report):
-        return ""  # The tables of the models have said it.
-    rows = [
-        (
-            item.id,
-            item.severity.value,
-            cell(f"{item.code} {item.kind}", budget.cell),
-            cell(item.subject or "", budget.cell),
-            cell(item.observed or item.message, budget.cell),
-            cell(item.expected, budget.cell),
-            cell(report_view.source_text(item.source), budget.cell),
-        )
-        for item in report.findings
-    ]
-    return section("Evidence", ("", "", "Code", "Subject", "Observed", "Expected", "Source"), rows, budget)
-
-
-def log_section(report: Report, budget: Budget) -> str:
-    """Write the failures that a log contains, and what else it states."""
-    if report.log is None:
-        return ""
-    listed, _ = run_view.log_rows(report.log, whole=True)
-    rows = [(row.line, cell(row.message, 2 * budget.cell), cell(row.what, budget.cell)) for row in listed]
-    words = "\n".join(f"- **{label}:** {code(text, 600)}" for label, text in run_view.log_facts(report.log))
-    return "\n\n".join(part for part in (section("Log", run_view.LOG_HEADINGS, rows, budget), words) if part)
-
-
-def models_sections(report: Report, budget: Budget) -> list[str]:
-    """Per model of a repository what its server would make of it."""
-    if not run_view.is_serving(report):
-        return []
-    sections = [
-        section(title, run_view.NAME_HEADINGS, cells(rows, budget), budget)
-        for title, rows in run_view.name_tables(report)
-    ]
-    for model in run_view.model_rows(report, notes=True):
-        if report.names is not None and not model.rows:
-            continue
-        rows = cells(((row.rule, row.line, row.what, row.remedy) for row in model.rows), budget, times=2)
-        title = prose(f"{model.name} on {run_view.release_text(report)}", 200)
-        sections.append(section(title, run_view.RULE_HEADINGS, rows, budget) or f"### {title}\n\nNothing wrong found.")
-    return sections[: budget.rows]
-
-
-def compat_sections(report: Report, budget: Budget) -> list[str]:
-    """Packages and hosts: the matrix, every answer with its reason, and what each package needs."""
-    if report.compat is None:
-        return []
-    matrix = localization_view.compat_matrix(report.compat)
-    tables = [(localization_view.COMPAT_MATRIX, *matrix)] if matrix is not None else []
-    tables.append(("Answers", localization_view.COMPAT_HEADINGS, localization_view.answer_rows(report.compat)))
-    tables += [(title, ("", ""), rows) for title, rows in localization_view.needs_tables(report.compat)]
-    return [
-        section(prose(title, 200), headings, cells(rows, budget, times=3), budget)
-        for title, headings, rows in tables[: budget.rows]
-    ]
-
-
-def runs_section(report: Report, budget: Budget, *, printed: bool = True) -> str:
-    """The child runs, and what each printed."""
-    rows = [
-        (
-            outcome.id,
-            cell(outcome.request.probe, budget.cell),
-            cell(run_view.env_text(outcome.request.env), budget.cell),
-            cell(run_view.run_ending(outcome), budget.cell),
-            cell(outcome.stage, budget.cell),
-            seconds(outcome.seconds),
-            _effect(outcome, budget),
-        )
-        for outcome in report.runs
-    ]
-    headings = ("", "Probe", "Environment", "Ended", "In", "Time", "Setting took effect")
-    listed = section("Runs", headings, rows, budget)
-    parts = [_print_output(outcome, budget) for outcome in report.runs[: budget.rows]] if printed else []
-    free = f"Confined: all but {prose(report.extra[NOT_CONFINED], 400)}" if NOT_CONFINED in report.extra else ""
-    return "\n\n".join(part for part in (listed, free, *parts) if part)
-
-
-def _effect(outcome: Outcome, budget: Budget) -> str:
-    why = f": {cell(outcome.took_effect_why, budget.cell)}" if outcome.took_effect_why else ""
-    return f"{run_view.took_effect(outcome)}{why}" if run_view.took_effect(outcome) else ""
-
-
-def _print_output(outcome: Outcome, budget: Budget) -> str:
-    error = outcome.error
-    parts = (
-        ("error", (error.traceback or error.message) if error is not None else ""),
-        ("stdout", outcome.stdout_tail),
-        ("stderr", outcome.stderr_tail),
-    )
-    blocks = [f"{name}:\n\n{fence(text, budget=budget.printed)}" for name, text in parts if text.strip()]
-    return details(f"{outcome.id} printed", "\n\n".join(blocks)) if blocks else ""
-
-
-def contract_section(report: Report, budget: Budget) -> str:
-    """The contract beside the inputs, leaf by leaf."""
-    marks = {"": "", "warn": "⚠", "error": "✗"}
-    leaves = package_view.leaf_rows(report)
-    given = report.case.inputs is not None
-    # Marked leaves first, so that cutting never hides the one that matters.
-    ordered = sorted(leaves, key=lambda row: not row.mark) if len(leaves) > budget.rows else leaves
-    rows = [
-        (
-            marks[row.mark],
-            cell(row.path, budget.cell),
-            cell(row.expected, budget.cell),
-            *((cell(row.observed or "", budget.cell),) if given else ()),
-        )
-        for row in ordered
-    ]
-    listed = section("Contract", ("", "Leaf", "Expected", *(("Observed",) if given else ())), rows, budget)
-    notes = report.case.inputs.notes if report.case.inputs is not None and listed else ()
-    return "\n\n".join([listed, *(f"Inputs: {prose(text)}" for text in notes)])
-
-
-def _package(report: Report, budget: Budget) -> str:
-    contract, content = report.case.contract, report.case.artifact.executorch
-    parts = executorch_rows(content) if content is not None else ()
-    program = section("ExecuTorch", ("", ""), cells(parts, budget), budget)
-    if contract is None:
-        return program
-    outputs = ((item.path, package_view.output_text(item)) for item in contract.outputs)
-    constants = ((item.fqn, package_view.constant_text(item)) for item in contract.constants)
-    kernels = ((item.name, package_view.kernel_text(item)) for item in contract.kernels)
-    needs = [(label, cell(text, budget.cell)) for label, text in package_view.needs_rows(contract)]
-    sections = (
-        program,
-        section("Outputs", ("", ""), cells(outputs, budget), budget),
-        section("Constants", ("Name", ""), cells(constants, budget), budget),
-        section("Calls, in order", ("Name", "Origin"), cells(kernels, budget), budget),
-        section("Host requirements", ("", ""), needs, budget),
-    )
-    return "\n\n".join(section for section in sections if section)
-
-
-def host_section(report: Report) -> str:
-    """Write the table of the host."""
-    if report_view.is_unexamined(report):
-        return ""
-    rows = [(label, cell(text)) for label, text in package_view.host_rows(report.case.host, whole=True)]
-    return f"### Host\n\n{details(plural(len(rows), 'fact'), table(('', ''), rows))}"
-
-
-def not_checked_section(report: Report, budget: Budget) -> str:
-    """List what was not checked, and why."""
-    rows = [
-        (code(item.code), cell(item.name, budget.cell), cell(item.reason, budget.cell)) for item in report.not_checked
-    ]
-    return section("Not checked", ("Code", "Name", "Why"), rows, budget)
-
-
-def traceback_section(report: Report, budget: Budget) -> str:
-    """The traceback of aotidoctor itself."""
-    if report.internal_error is None:
-        return ""
-    return f"### Traceback of aotidoctor\n\n{fence(report.internal_error, budget=budget.printed)}"
-
-
-def provenance(report: Report) -> str:
-    """The command, signature and version."""
-    family = f" (family {code(report.fingerprint.family)})" if report.fingerprint is not None else ""
-    signature = f"\n\nSignature: {code(report.signature)}{family}" if report.signature else ""
-    command = fence(report_view.command_text(report.argv), language="sh", budget=4000)
-    made = f"Made by aotidoctor {prose(report.version)} at {report.started} in {seconds(report.seconds)}."
-    plugins = "".join(f"\n\n{prose(label)}: {prose(text)}" for label, text in report_view.plugin_rows(report))
-    return f"### Again\n\n{command}{signature}{plugins}\n\n{made}"
-
-
 # A comparison of two documents.
 def render_difference_markdown(found: DocumentComparison) -> str:
     """``found`` as Markdown."""
@@ -433,32 +249,9 @@ def render_difference_markdown(found: DocumentComparison) -> str:
 
 
 def _difference_parts(found: DocumentComparison, budget: Budget) -> list[str]:
-    head = localization_view.difference_headline(found)
-    sides = "\n".join(
-        f"- **{side.label}:** {code(localization_view.side_text(side), 400)}" for side in (found.a, found.b)
-    )
-    counts = "\n".join(f"- **{label}:** {prose(text)}" for label, text in localization_view.difference_counts(found))
-    unknown = "\n".join(f"- {prose(line, budget.cell * 2)}" for line in found.unknown[: budget.rows])
-    more = len(found.unknown) - budget.rows
-    if more > 0:
-        unknown += f"\n\nand {more} more."
-    return [
-        f"## {head.word}: {prose(head.text, 300)}",
-        sides,
-        _differences(found, budget),
-        counts,
-        details("Unknown on one side", unknown) if unknown else "",
-    ]
+    from aotidoctor.reports.page.compared_page import difference_headline, difference_sections
 
-
-def _differences(found: DocumentComparison, budget: Budget) -> str:
-    rows = []
-    for item in found.differences[: budget.rows]:
-        mark, what, a, b, playbook, why = localization_view.difference_row(item)
-        listed = (str(item.rank), mark, prose(what, budget.cell), cell(a, budget.cell), cell(b, budget.cell))
-        rows.append((*listed, cell(playbook, budget.cell), prose(why, budget.cell * 2)))
-    if not rows:
-        return ""
-    shown_table = table(("", *localization_view.DIFFERENCE_HEADINGS), rows)
-    more = len(found.differences) - len(rows)
-    return f"### Differences\n\n{shown_table}" + (f"\n\nand {more} more." if more > 0 else "")
+    head = difference_headline(found)
+    sections = difference_sections(found, detail=1)
+    parts = [part for section in sections for part in section_parts(section, budget)]
+    return [f"## {head.word}: {prose(head.text, 300)}", *parts]

@@ -18,9 +18,9 @@ from datetime import datetime, timedelta
 from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity, shorten
 from aotidoctor.model.localization import Localization
 from aotidoctor.model.report import Diagnosis, Report
-from aotidoctor.reports import report_view
 from aotidoctor.reports.json.json_report import dump_json
 from aotidoctor.reports.package_view import file_uri, finding_text, is_member, place_of
+from aotidoctor.reports.page import report_view
 from aotidoctor.reports.text import exit_status, one_line, plain
 
 # Locations: files, members nested in their package, frames of a stack.

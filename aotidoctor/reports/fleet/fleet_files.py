@@ -18,11 +18,11 @@ from markupsafe import Markup
 
 from aotidoctor.model.fleet import FleetSummary
 from aotidoctor.model.fleet_summary import CHANGED, HERE, KNOWN, NEW, Cluster, Example, ItemRow, Overview, Timeline
-from aotidoctor.reports import report_view
 from aotidoctor.reports.fleet import fleet_text
 from aotidoctor.reports.html.html_blocks import clean, template_environment, verdict_icon, with_script_hash
 from aotidoctor.reports.json.json_report import dump_json, pick_fields
 from aotidoctor.reports.junit import JUnitCase, junit_document
+from aotidoctor.reports.page import report_view
 from aotidoctor.reports.sarif import RESULTS, RuleManual, SarifNode, sarif_document, sarif_tool
 from aotidoctor.reports.text import COLORS, neutral, one_line
 

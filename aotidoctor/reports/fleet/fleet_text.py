@@ -14,9 +14,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
+from itertools import islice
 from typing import TextIO
-
-from rich.text import Text
 
 from aotidoctor.model.evidence import list_names, plural
 from aotidoctor.model.fleet_summary import (
@@ -32,21 +31,21 @@ from aotidoctor.model.fleet_summary import (
     Overview,
     Trait,
 )
-from aotidoctor.reports import report_view
 from aotidoctor.reports.json.json_report import dump_json, pick_fields, record_json
-from aotidoctor.reports.markdown import (
-    Budget,
-    cell,
-    cells,
-    code,
-    details,
-    fence,
-    fit_parts,
-    prevent_links,
-    prose,
-    section,
+from aotidoctor.reports.markdown import Budget, fit_parts, prevent_links, prose, section_parts
+from aotidoctor.reports.page import report_view
+from aotidoctor.reports.page.blocks import (
+    TERMINAL,
+    Block,
+    CommandBlock,
+    Folded,
+    NoteBlock,
+    PageSection,
+    Pairs,
+    Span,
+    TableBlock,
+    text_lines,
 )
-from aotidoctor.reports.terminal.terminal_layout import Layout, capture_for_stream, capture_plain
 from aotidoctor.reports.text import Headline, one_line
 
 # What every format says.
@@ -194,94 +193,16 @@ def cluster_details(cluster: Cluster) -> list[tuple[str, str]]:
     return rows
 
 
-# For a terminal, through rich.
+# The page, for a terminal and as Markdown.
 _MOST, _DETAILED, _PERIODS = 40, 8, 14
 
 
 def fleet_terminal_text(summary: Overview, *, stream: TextIO, environ: Mapping[str, str], detail: int = 0) -> str:
     """``summary`` as ``stream`` can show it; ``detail`` -1 the first lines only, 0 normal, 1 all."""
-    return capture_for_stream(lambda console: _render(summary, Layout(console), detail), stream=stream, environ=environ)
+    from aotidoctor.reports.terminal.terminal_layout import sections_text
 
-
-def plain_fleet_text(summary: Overview, *, width: int = 100, detail: int = 0) -> str:
-    """``summary`` without colour at a fixed width."""
-    return capture_plain(lambda console: _render(summary, Layout(console), detail), width=width)
-
-
-def _render(summary: Overview, out: Layout, detail: int) -> None:
-    head = fleet_verdict(summary)
-    out.headline(head)
-    if baseline := baseline_text(summary):
-        out.paragraph(baseline, style="dim")
-    for note in fleet_notes(summary):
-        out.paragraph(note, style="dim")
-    if detail < 0:
-        return
-    most = None if detail > 0 else _MOST
-    clusters = [cluster_rows(cluster, number) for number, cluster in enumerate(summary.clusters, 1)]
-    known = any(row[4] for row in clusters)
-    listed = [row if known else (*row[:4], *row[5:]) for row in clusters[:most]]
-    headings = CLUSTERS if known else (*CLUSTERS[:4], *CLUSTERS[5:])
-    _table("Clusters", headings, listed, out, len(clusters) - len(listed))
-    _show_details(summary.clusters, out, None if detail > 0 else _DETAILED)
-    unexamined = [
-        (one.ending, f"{one.count:,}", one_line(one.problem), one_line(one.examples[0].name))
-        for one in summary.unexamined
-    ]
-    _table("Not examined", UNEXAMINED, unexamined, out)
-    _show_timeline(summary, out, None if detail > 0 else _PERIODS)
-    matrix = summary.matrix
-    if len(matrix.hosts) >= 2 and matrix.causes:
-        hosts = [
-            (one_line(host), *(str(count or "") for count in counts), f"{total:,}")
-            for host, counts, total in zip(matrix.hosts, matrix.counts, matrix.totals, strict=True)
-        ]
-        _table(
-            "Hosts and causes", ("Host", *matrix.causes, "All items"), hosts[:most], out, len(hosts) - len(hosts[:most])
-        )
-    for name, found in (("Gone since the baseline", summary.gone), ("Seen before, not now", summary.past)):
-        gone = [(cluster_cause(one), one_line(one.title), str(one.before), str(one.healthy)) for one in found]
-        parts = gone[:most]
-        _table(name, GONE, parts, out, len(gone) - len(parts))
-    rows = [(one_line(one.name), one_line(one.host), f"{one.seconds:.2f}", one.state) for one in summary.slowest]
-    _table("Slowest items", SLOWEST, rows if detail > 0 else rows[:3], out)
-    out.blank()
-    out.code(report_view.command_text(summary.argv), label=" Again: ")
-    out.line(Text(f" aotidoctor {summary.version}, {summary.made}", style="dim"))
-
-
-def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], out: Layout, left: int = 0) -> None:
-    if not rows:
-        return
-    out.title(title)
-    out.table(headings, rows)
-    if left > 0:
-        out.more(f"{left:,} more")
-
-
-def _show_details(found: Sequence[Cluster], out: Layout, most: int | None) -> None:
-    if not found:
-        return
-    out.title("What sets them apart")
-    out.paragraph(CORRELATION, style="dim")
-    for number, cluster in enumerate(found[:most], 1):
-        out.line(Text(f" {number}. {cluster_cause(cluster)}, {plural_of(cluster.count, 'item')}", style="bold"))
-        before = ""
-        for label, text in cluster_details(cluster):
-            out.row("" if label == before else label, text, indent=3)
-            before = label
-    if most is not None and len(found) > most:
-        out.more(f"{len(found) - most:,} more")
-
-
-def _show_timeline(summary: Overview, out: Layout, most: int | None) -> None:
-    line = summary.timeline
-    if len(line.starts) < 2:
-        return
-    rows = [(start, *(str(counts[at] or "") for _, counts in line.series)) for at, start in enumerate(line.starts)]
-    headings = (f"{line.unit.capitalize()} from", *(name for name, _ in line.series))
-    parts = rows if most is None else rows[-most:]
-    _table("Causes over time", headings, parts, out, len(rows) - len(parts))
+    sections = islice(fleet_sections(summary, detail), 1 if detail < 0 else None)
+    return sections_text(sections, stream=stream, environ=environ, first=fleet_verdict(summary))
 
 
 def render_fleet_markdown(summary: Overview) -> str:
@@ -291,53 +212,71 @@ def render_fleet_markdown(summary: Overview) -> str:
 
 def _parts(summary: Overview, budget: Budget) -> list[str]:
     head = fleet_verdict(summary)
-    lines = [f"## {head.word}: {prose(head.text, 400)}", ""]
-    if baseline := baseline_text(summary):
-        lines += [f"- {prose(baseline)}"]
-    lines += [f"- {prose(note)}" for note in fleet_notes(summary)[: budget.rows]]
-    rows = cells((cluster_rows(cluster, number) for number, cluster in enumerate(summary.clusters, 1)), budget)
-    listed = summary.clusters[: min(budget.rows, 100)]
-    unexamined = [
-        (cell(one.ending), f"{one.count:,}", cell(one.problem, budget.cell), cell(one.examples[0].name, budget.cell))
-        for one in summary.unexamined
-    ]
-    slowest = [
-        (cell(one.name, budget.cell), cell(one.host), f"{one.seconds:.2f}", one.state) for one in summary.slowest
-    ]
-    gone = [
-        (cell(cluster_cause(one)), cell(one.title, budget.cell), str(one.before), str(one.healthy))
-        for one in summary.gone
-    ]
+    parts = [part for one in fleet_sections(summary, 1) for part in section_parts(one, budget)]
+    return [f"## {head.word}: {prose(head.text, 400)}", *parts]
+
+
+def fleet_sections(summary: Overview, detail: int) -> Iterator[PageSection]:
+    """The sections of the page; the first one are notes without a title."""
+    most = None if detail > 0 else _MOST
+    notes = [text for text in (baseline_text(summary), *fleet_notes(summary)) if text]
+    yield PageSection(id="notes", title="", blocks=tuple(NoteBlock(words=text, tone="dim") for text in notes))
+    clusters = [cluster_rows(cluster, number) for number, cluster in enumerate(summary.clusters, 1)]
+    yield from _rows("Clusters", CLUSTERS, clusters, most)
+    if summary.clusters:
+        yield _details(summary.clusters, None if detail > 0 else _DETAILED)
+    unexamined = [(one.ending, f"{one.count:,}", one.problem, one.examples[0].name) for one in summary.unexamined]
+    yield from _rows("Not examined", UNEXAMINED, unexamined)
+    line = summary.timeline
+    headings = (f"{line.unit.capitalize()} from", *(name for name, _ in line.series))
+    periods = [(start, *(str(counts[at] or "") for _, counts in line.series)) for at, start in enumerate(line.starts)]
+    if len(periods) > 1:
+        # The latest matter.
+        latest = periods if detail > 0 else periods[-_PERIODS:]
+        yield from _rows("Causes over time", headings, latest, left=len(periods) - len(latest))
     found = summary.matrix
-    matrix = [
-        (cell(host, budget.cell), *(str(count or "") for count in counts), f"{total:,}")
+    hosts = [
+        (host, *(str(count or "") for count in counts), f"{total:,}")
         for host, counts, total in zip(found.hosts, found.counts, found.totals, strict=True)
     ]
-    line = summary.timeline
-    timeline = [
-        (start, *(str(counts[at]) for _, counts in line.series))
-        for at, start in enumerate(line.starts)
-        if any(counts[at] for _, counts in line.series)
-    ]
-    headings = (f"{line.unit.capitalize()} from", *(cell(name) for name, _ in line.series))
-    return [
-        "\n".join(lines).rstrip("\n"),
-        section("Clusters", CLUSTERS, rows, budget),
-        f"### What sets them apart\n\n{CORRELATION}" if listed else "",
-        *(_details_markdown(number, cluster, budget) for number, cluster in enumerate(listed, 1)),
-        section("Not examined", UNEXAMINED, unexamined, budget),
-        section("Causes over time", headings, timeline[-budget.rows :], budget),
-        section("Hosts and causes", ("Host", *(cell(name) for name in found.causes), "All items"), matrix, budget),
-        section("Gone since the baseline", GONE, gone, budget),
-        section("Slowest items", SLOWEST, slowest, budget),
-        f"### Again\n\n{fence(report_view.command_text(summary.argv), language='sh', budget=4000)}",
-        f"Made by aotidoctor {prose(summary.version)} at {summary.made}.",
-    ]
+    if len(hosts) > 1 and found.causes:
+        yield from _rows("Hosts and causes", ("Host", *found.causes, "All items"), hosts, most)
+    for title, gone in (("Gone since the baseline", summary.gone), ("Seen before, not now", summary.past)):
+        rows = [(cluster_cause(one), one.title, str(one.before), str(one.healthy)) for one in gone]
+        yield from _rows(title, GONE, rows, most)
+    slowest = [(one.name, one.host, f"{one.seconds:.2f}", one.state) for one in summary.slowest]
+    yield from _rows("Slowest items", SLOWEST, slowest[: None if detail > 0 else 3])
+    made = f"Made by aotidoctor {summary.version} at {summary.made}."
+    command = CommandBlock(text=report_view.command_text(summary.argv))
+    yield PageSection(id="again", title="Again", blocks=(command, NoteBlock(words=made, tone="dim")))
 
 
-def _details_markdown(number: int, cluster: Cluster, budget: Budget) -> str:
-    rows = [f"- **{label}:** {code(text, 2 * budget.cell)}" for label, text in cluster_details(cluster)]
-    return details(f"{number}. {cluster_cause(cluster)} ({plural_of(cluster.count, 'item')})", "\n".join(rows))
+def _rows(
+    title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], most: int | None = None, *, left: int = 0
+) -> Iterator[PageSection]:
+    """A section of one table; nothing for nothing."""
+    listed = rows[:most]
+    left += len(rows) - len(listed)
+    table = TableBlock(
+        label=title,
+        headings=tuple(headings),
+        rows=text_lines(listed),
+        sparse=True,
+        more=f"{left:,} more" if left else "",
+    )
+    if rows:
+        yield PageSection(id="", title=title, blocks=(table,))
+
+
+def _details(found: Sequence[Cluster], most: int | None) -> PageSection:
+    """What sets each cluster apart."""
+    blocks: list[Block] = [NoteBlock(words=CORRELATION, tone="dim")]
+    for number, cluster in enumerate(found[:most], 1):
+        title = f"{number}. {cluster_cause(cluster)}, {plural_of(cluster.count, 'item')}"
+        blocks.append(Folded(summary=(Span(title, "bold"),), blocks=(Pairs(rows=cluster_details(cluster)),)))
+    if most is not None and len(found) > most:
+        blocks.append(NoteBlock(words=f"and {len(found) - most:,} more (-v shows all)", tone="dim", formats=TERMINAL))
+    return PageSection(id="details", title="What sets them apart", blocks=tuple(blocks))
 
 
 # One line for a chat.

@@ -11,13 +11,15 @@ import base64
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import ClassVar
+from dataclasses import replace
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from aotidoctor.model.evidence import shorten
 from aotidoctor.model.record import record
+from aotidoctor.reports.page.blocks import HTML, Block, Folded, OutputBlock, PageSection, Span, TableBlock, Words
 from aotidoctor.reports.text import one_line, plain
 
 # Text, anchors, and links from a statement to its evidence.
@@ -64,11 +66,6 @@ def mark_wrong(text: str, limit: int = 400) -> Markup:
     return Markup('<mark><span class="hidden">differs: </span>{}</mark>').format(line(text, limit))
 
 
-def dim(text: str, limit: int = 400) -> Markup:
-    """``text`` in the background."""
-    return Markup('<span class="dim">{}</span>').format(line(text, limit)) if text else Markup("")
-
-
 def anchor(name: str) -> str:
     """``name`` as the id of an element; empty where it is not one of ours."""
     return name if _ANCHOR.fullmatch(name) else ""
@@ -79,11 +76,6 @@ def link(name: str, text: str = "") -> Markup:
     known = anchor(name)
     words = line(text or name, 60)
     return Markup('<a class="ref" href="#{}">{}</a>').format(known, words) if known else words
-
-
-def links(names: Iterable[str]) -> Markup:
-    """Links side by side."""
-    return Markup(" ").join(link(name) for name in names)
 
 
 def link_mentions(text: str, known: Collection[str], limit: int = 600) -> Markup:
@@ -112,9 +104,9 @@ def ending(text: str, room: int) -> tuple[str, int]:
 _ICON = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 8 8'><circle cx='4' cy='4' r='4' fill='{}'/></svg>"
 
 
-def template_environment() -> Environment:
-    """The templates of reports."""
-    return Environment(
+def template_environment(writer: PageWriter | None = None) -> Environment:
+    """The templates of reports; ``writer`` makes the parts of their blocks."""
+    environment = Environment(
         loader=PackageLoader("aotidoctor.reports"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -122,6 +114,8 @@ def template_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals.update(writer=writer, is_long=is_long, rows_text=rows_text, anchor=anchor)
+    return environment
 
 
 def verdict_icon(color: str) -> str:
@@ -135,181 +129,106 @@ def with_script_hash(script: str) -> dict[str, Markup]:
     return {"script": Markup(script), "script_hash": Markup(digest)}  # noqa: S704 - ours
 
 
-# Blocks. Rows.
-LONG = 60
+# Blocks.
+_LONG = 60
+"""Rows above which a table is folded, and can be filtered."""
+_ROOM = 1000
+"""Rows of a table."""
 
 
 @record
-class Cell:
-    """One cell. ``tone`` colours it (``bad``, ``unsure``, ``good``, ``dim``); ``look`` is a class of its style."""
+class OutputEnd:
+    """The end of what was printed; ``before`` counts the characters before it."""
 
     body: Markup
-    tone: str = ""
-    look: str = ""
-    span: int = 1
-    heads: bool = False
+    before: int
 
 
-@record
-class TableLine:
-    """One row. ``id`` is its anchor, where it is evidence."""
+class PageWriter:
+    """Makes the parts of blocks for the template. ``known`` are the ids to which there are links."""
 
-    cells: tuple[Cell, ...]
-    tone: str = ""
-    id: str = ""
+    def __init__(self, known: Collection[str]) -> None:
+        self._known = known
 
+    def words(self, words: Words, limit: int = 4000) -> Markup:
+        """Text with its looks; what it mentions of evidence and runs is a link where it is no code."""
+        if isinstance(words, str):
+            return link_mentions(words, self._known, limit)
+        return Markup("").join(self._span(span, limit) for span in words)
 
-@record
-class TableBlock:
-    """A table. ``groups`` are headings over several columns. ``stacks``: rows become cards where it is narrow.
+    def line(self, text: str, limit: int = 600) -> Markup:
+        """``text`` on one line, without links."""
+        return line(text, limit)
 
-    ``titled``: its label can be seen; else it is there for readers of screens.
-    """
+    def links(self, names: Iterable[str]) -> Markup:
+        """Links side by side to those that there are; to the event of a log by its line."""
+        known = (name for name in names if name in self._known)
+        return Markup(" ").join(link(name, f"line {name[1:]}" if name.startswith("L") else "") for name in known)
 
-    kind: ClassVar[str] = "table"
-    label: str
-    headings: tuple[str, ...]
-    rows: tuple[TableLine, ...]
-    groups: tuple[tuple[str, int], ...] = ()
-    stacks: bool = False
-    titled: bool = False
-    look: str = ""
+    def _span(self, span: Span, limit: int) -> Markup:
+        if span.link:
+            return link(span.link, span.text) if span.link in self._known else line(span.text)
+        text = escape(shorten(clean(span.text).replace("\n", " "), limit))
+        match span.look:
+            case "":
+                before, after = " " * span.text.startswith(" "), " " * span.text[1:].endswith(" ")
+                return before + link_mentions(span.text, self._known, limit) + after
+            case "code":
+                return code(span.text, limit)
+            case "bold":
+                return Markup("<b>{}</b>").format(text)
+            case "wrong":
+                return mark_wrong(span.text, limit)
+            case "bar" | "bar open":
+                left, _, width = span.text.partition(" ")
+                return Markup('<span class="{}" style="left:{}%;width:{}%"></span>').format(span.look, left, width)
+        return Markup('<span class="{}">{}</span>').format(span.look, text)
 
-    @property
-    def is_long(self) -> bool:
-        """Whether it has more than ``LONG`` rows: it is folded, and can be filtered."""
-        return len(self.rows) > LONG
+    def table(self, block: TableBlock) -> TableBlock:
+        """The columns and rows that a page shows; empty columns without a heading are left out."""
+        table = block.of_format(HTML)
+        return replace(table, rows=table.rows[:_ROOM])
 
-
-@record
-class Pairs:
-    """Labels with what they stand for."""
-
-    kind: ClassVar[str] = "pairs"
-    rows: tuple[tuple[str, Markup], ...]
-
-
-@record
-class OutputBlock:
-    """Text as it was printed; ``before`` counts the characters that were cut off at its beginning."""
-
-    kind: ClassVar[str] = "printed"
-    title: Markup
-    body: Markup
-    before: int = 0
-
-
-@record
-class CommandBlock:
-    """Text to copy: a click selects all of it."""
-
-    kind: ClassVar[str] = "command"
-    text: str
-
-
-@record
-class Figure:
-    """A drawing with its caption; ``text`` says the same without one."""
-
-    kind: ClassVar[str] = "figure"
-    svg: Markup
-    text: str
-    caption: Markup
+    def output(self, block: OutputBlock) -> OutputEnd | None:
+        """What there is room for; None where it is blank."""
+        cleaned, before = ending(block.text, block.room)
+        if not cleaned.strip():
+            return None
+        if not block.marks:
+            return OutputEnd(body=esc(cleaned), before=before)
+        lines = (
+            Markup("<mark>{}</mark>").format(esc(one[1:].lstrip())) if one.startswith("►") else esc(one)
+            for one in cleaned.split("\n")
+        )
+        return OutputEnd(body=Markup("\n").join(lines), before=before)
 
 
-@record
-class NoteBlock:
-    """A paragraph."""
-
-    kind: ClassVar[str] = "note"
-    body: Markup
-    tone: str = ""
+def rows_text(block: TableBlock) -> str:
+    """``and 12 more rows``, of what a page has no room for; empty where it has."""
+    more = len(block.rows) - _ROOM
+    return f"and {more:,} {block.noun}" if more > 0 else ""
 
 
-@record
-class StepsBlock:
-    """A list in an order."""
-
-    kind: ClassVar[str] = "steps"
-    items: tuple[Markup, ...]
-
-
-@record
-class Folded:
-    """Blocks that are folded on screen and open on paper."""
-
-    kind: ClassVar[str] = "folded"
-    summary: Markup
-    blocks: tuple[Block, ...]
-    id: str = ""
-    tone: str = ""
-
-
-Block = TableBlock | Pairs | OutputBlock | CommandBlock | Figure | NoteBlock | StepsBlock | Folded
-
-
-@record
-class PageSection:
-    """A part of the page with a heading that the navigation lists; shown only if it has blocks."""
-
-    id: str
-    title: str
-    blocks: tuple[Block, ...]
+def is_long(block: Block) -> bool:
+    """Whether it is a table of many rows."""
+    return isinstance(block, TableBlock) and len(block.rows) > _LONG
 
 
 def fold_tables(section: PageSection) -> PageSection:
-    """The section with its long tables folded."""
+    """The section as a page shows it: with its long tables folded."""
     blocks = tuple(
-        Folded(summary=line(f"{block.label}: {len(block.rows):,} rows"), blocks=(block,))
-        if isinstance(block, TableBlock) and block.is_long
+        Folded(summary=f"{block.label}: {len(block.rows):,} rows", blocks=(block,))
+        if isinstance(block, TableBlock) and is_long(block)
         else block
         for block in section.blocks
+        if HTML in block.formats
     )
-    return PageSection(id=section.id, title=section.title, blocks=blocks)
+    return replace(section, blocks=blocks)
 
 
 def has_long(blocks: Sequence[Block]) -> bool:
     """Whether there is a long table, folded or not."""
-    return any(
-        (isinstance(block, TableBlock) and block.is_long) or (isinstance(block, Folded) and has_long(block.blocks))
-        for block in blocks
-    )
-
-
-def cell(body: str | Markup, *, tone: str = "", look: str = "", span: int = 1, heads: bool = False) -> Cell:
-    """A cell of text, which is put on one line, or of markup."""
-    text = body if isinstance(body, Markup) else line(body)
-    return Cell(body=text, tone=tone, look=look, span=span, heads=heads)
-
-
-def mono(text: str) -> Cell:
-    """A cell of code."""
-    return cell(code(text))
-
-
-def texts(rows: Sequence[Sequence[str]], *, tones: Sequence[str] = ()) -> tuple[TableLine, ...]:
-    """Rows of plain text, with a tone for each where there are any."""
-    given = [*tones, *[""] * (len(rows) - len(tones))]
-    return tuple(
-        TableLine(cells=tuple(cell(text, heads=at == 0) for at, text in enumerate(row)), tone=tone)
-        for row, tone in zip(rows, given, strict=True)
-    )
-
-
-def printed_block(title: str | Markup, text: str, room: int) -> tuple[Block, ...]:
-    """The end of ``text`` as a block; nothing for nothing."""
-    cleaned, before = ending(text, room)
-    if not cleaned.strip():
-        return ()
-    heading = title if isinstance(title, Markup) else line(title)
-    return (OutputBlock(title=heading, body=esc(cleaned), before=before),)
-
-
-def cut(what: str, rows: Sequence[TableLine], room: int) -> tuple[tuple[TableLine, ...], tuple[Block, ...]]:
-    """The first ``room`` rows, and a note that counts the others."""
-    more = len(rows) - room
-    note = (NoteBlock(body=line(f"and {more:,} more {what}"), tone="dim"),) if more > 0 else ()
-    return tuple(rows[:room]), note
+    return any(is_long(block) or (isinstance(block, Folded) and has_long(block.blocks)) for block in blocks)
 
 
 # Rows of the two drawings.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, TextIO, cast, final
@@ -22,11 +21,25 @@ from rich.table import Table
 from rich.text import Text
 
 from aotidoctor.model.evidence import shorten
-from aotidoctor.model.record import record
-from aotidoctor.model.report import NOT_CONFINED, LogReading, Report
-from aotidoctor.model.run import Outcome
-from aotidoctor.reports import run_view
-from aotidoctor.reports.text import Headline, head, neutral, one_line, plain, seconds, tail
+from aotidoctor.reports.page.blocks import (
+    TERMINAL,
+    Block,
+    CommandBlock,
+    EntriesBlock,
+    Entry,
+    Folded,
+    NoteBlock,
+    OutputBlock,
+    PageSection,
+    Pairs,
+    StepsBlock,
+    TableBlock,
+    TableLine,
+    Words,
+    heading_of,
+    plain_words,
+)
+from aotidoctor.reports.text import Headline, neutral, one_line, plain, tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +144,6 @@ def _capture(show: Show, console: Console) -> str:
 # Layout.
 _LABEL_WIDTH = 11
 TONES = {"good": "bold green", "bad": "bold red", "unsure": "bold yellow", "partial": "bold magenta"}
-# By severity, and by the mark of a row.
-STYLES = {"": "", "info": "dim", "warn": "yellow", "error": "red"}
 
 
 class Layout:
@@ -175,9 +186,12 @@ class Layout:
         """Print a count of what only -v shows."""
         self.line(Text(f" and {what} (-v shows all)", style="dim"))
 
-    def paragraph(self, words: str, *, style: str = "") -> None:
+    def paragraph(self, words: str | Text, *, style: str = "") -> None:
         """Text whose every line is one column in."""
-        self._console.print(Padding(Text(words.strip(), style=style, overflow="fold"), (0, 0, 0, 1)))
+        text = Text(words.strip()) if isinstance(words, str) else words
+        text.stylize_before(style)
+        text.overflow = "fold"
+        self._console.print(Padding(text, (0, 0, 0, 1)))
 
     def pair(self, left: Text, right: Text) -> None:
         """Two texts side by side; the right one folds inside its column."""
@@ -227,99 +241,125 @@ class Layout:
         self._console.print(Padding(table, (0, 0, 0, 1)))
 
 
-# Titled tables that belong to no report.
-@record
-class TitledPart:
-    """A title with labelled lines and a table under it; both may be empty."""
-
-    title: str
-    labelled: tuple[tuple[str, str], ...] = ()
-    headings: tuple[str, ...] = ()
-    rows: tuple[Sequence[str], ...] = ()
+# Blocks.
+LOOKS = {"bad": "red", "unsure": "yellow", "good": "green", "partial": "magenta", "dim": "dim", "bold": "bold"}
+"""By tone and look."""
+# Below this width the last columns of a wide table would push the others together.
+_WIDE = 110
+_LONGEST = 4000
 
 
-def tables_text(parts: Sequence[TitledPart], *, stream: TextIO, environ: Mapping[str, str]) -> str:
-    """``parts`` as ``stream`` can show them."""
-    return capture_for_stream(lambda console: _parts(parts, Layout(console)), stream=stream, environ=environ).lstrip(
-        "\n"
+def _words(words: Words, tone: str = "") -> Text:
+    """Text with its looks, on one line."""
+    if isinstance(words, str):
+        return Text(one_line(words, _LONGEST), style=LOOKS.get(tone, ""))
+    text = Text(style=LOOKS.get(tone, ""))
+    for span in words:
+        text.append(shorten(plain(span.text).replace("\n", " "), _LONGEST), LOOKS.get(span.look, ""))
+    return text
+
+
+def show_section(section: PageSection, out: Layout) -> None:
+    """The blocks under the title of the section, or each under its own."""
+    title = section.title
+    if section.blocks and not title:
+        out.blank()
+    for block in section.blocks:
+        if TERMINAL not in block.formats:
+            continue
+        own = heading_of(block)
+        if own or title:
+            out.title(one_line(own or title))
+        title = ""
+        show_block(block, out)
+
+
+def show_block(block: Block, out: Layout, indent: int = 0) -> None:
+    """Print ``block`` without a heading; what is folded elsewhere is indented."""
+    match block:
+        case TableBlock():
+            _show_table(block, out)
+        case EntriesBlock(table=TableBlock() as table) if out.width >= _WIDE:
+            _show_table(table, out)
+        case EntriesBlock():
+            for entry in block.entries:
+                _show_entry(entry, out)
+            if block.more:
+                out.more(block.more)
+        case Folded():
+            out.line(Text(" ").append(_words(block.summary)))
+            for one in block.blocks:
+                if TERMINAL in one.formats:
+                    show_block(one, out, indent=3)
+        case Pairs():
+            for label, words in block.rows:
+                out.row(label, one_line(plain_words(words), _LONGEST), indent=indent)
+        case _:
+            _show_text(block, out)
+
+
+def _show_text(block: Block, out: Layout) -> None:
+    match block:
+        case OutputBlock():
+            if block.title:
+                out.line(Text(" ").append(_words(block.title, "dim")))
+            out.block(tail(block.text, block.room))
+        case CommandBlock():
+            out.code(block.text)
+        case NoteBlock():
+            out.paragraph(_words(block.words), style=LOOKS.get(block.tone, ""))
+        case StepsBlock():
+            for number, step in enumerate(block.items, block.first):
+                out.pair(Text(f" {number:>2}."), _words(step))
+
+
+def _show_entry(entry: Entry, out: Layout) -> None:
+    out.pair(Text(" ").append(_words(entry.title)), _words(entry.aside))
+    for label, text in entry.rows:
+        if text:
+            out.row(label, one_line(text), indent=4)
+
+
+def _show_table(block: TableBlock, out: Layout) -> None:
+    table = block.of_format(TERMINAL)
+    kept = [at for at, heading in enumerate(table.headings) if out.width >= _WIDE or heading not in table.wide]
+    if table.sparse:
+        kept = [at for at in kept if any(row.cells[at].words for row in table.rows)]
+    table = table.of_columns(kept)
+    marked = table.marked and not (table.sparse and not any(row.mark for row in table.rows))
+    headings = (*(("",) if marked else ()), *table.headings)
+    rows = (
+        (
+            *((Text(row.mark or " ", style=_style(row)),) if marked else ()),
+            *(_words(cell.words, cell.tone or row.tone) for cell in row.cells),
+        )
+        for row in table.rows
     )
+    out.table(headings if table.headed else [""] * len(headings), rows, whole=table.whole, ratios=table.ratios)
+    if table.more:
+        out.more(table.more)
 
 
-def _parts(parts: Sequence[TitledPart], out: Layout) -> None:
-    for part in parts:
-        out.title(part.title)
-        for label, words in part.labelled:
-            out.row(label, words)
-        if part.rows:
-            out.table(part.headings, part.rows)
+def _style(row: TableLine) -> str:
+    """Of a mark: that of the row, or of the first cell that has one."""
+    return LOOKS.get(row.tone or next((cell.tone for cell in row.cells if cell.tone), ""), "")
 
 
-# The runs of a report, and what the telling ones printed.
-_NOISE = re.compile(
-    r"^frame #\d+: |^<omitting python frames>|[/\\]aotidoctor[/\\]worker[/\\]|^Extension modules: |^\s*$"
-)
+def sections_text(
+    sections: Iterable[PageSection],
+    *,
+    stream: TextIO,
+    environ: Mapping[str, str],
+    first: Headline | None = None,
+    unfolded: int = _UNFOLDED,
+) -> str:
+    """Sections that belong to no report under their headline, as ``stream`` can show them."""
 
+    def show(console: Console) -> None:
+        out = Layout(console)
+        if first is not None:
+            out.headline(first)
+        for section in sections:
+            show_section(section, out)
 
-def show_runs(report: Report, out: Layout, detail: int) -> None:
-    """A table of the runs; then what failed printed, or with -v what each did."""
-    if not report.runs:
-        return
-    out.title("Runs")
-    rows = []
-    for outcome in report.runs:
-        effect = run_view.took_effect(outcome)
-        if effect and outcome.took_effect_why:
-            effect += f": {one_line(outcome.took_effect_why)}"
-        style = STYLES["error"] if run_view.outcome_failed(outcome) else ""
-        name = one_line(outcome.request.probe)
-        ended = Text(run_view.run_ending(outcome), style=style)
-        rows.append((outcome.id, name, ended, outcome.stage, seconds(outcome.seconds), effect))
-    out.table(("", "Probe", "Ended", "In", "Time", "Setting took effect"), rows)
-    if NOT_CONFINED in report.extra:
-        out.paragraph(f"Confined: all but {one_line(report.extra[NOT_CONFINED])}")
-    failed = run_view.first_failed(report.runs)
-    for outcome in report.runs if detail > 0 else [failed] if failed else []:
-        # What a child said: the start of its exception or the end of its output, or all that was kept.
-        parts = _last_words(outcome) if detail <= 0 else _all_words(outcome, (4000, 20000)[detail > 1])
-        for name, content in parts:
-            if content.strip():
-                out.line(Text(f" {outcome.id} {name}", style="dim"))
-                out.block(content)
-
-
-def _last_words(outcome: Outcome) -> list[tuple[str, str]]:
-    """The telling part: no frames of C++, of this program's own worker, no list of extension modules."""
-    error = outcome.error
-    printed = (outcome.stderr_tail if error is None else error.message).splitlines()
-    text = "\n".join(line for line in printed if not _NOISE.search(line))
-    return [("stderr", tail(text, 400))] if error is None else [("raised", head(text, 6))]
-
-
-def _all_words(outcome: Outcome, room: int) -> list[tuple[str, str]]:
-    changes = run_view.env_text(outcome.request.env)
-    error = outcome.error
-    return [
-        ("was for", outcome.request.purpose),
-        ("command", f"{changes} {' '.join(outcome.argv)}".strip()),
-        ("raised", tail(error.traceback or error.message, room) if error is not None else ""),
-        ("stdout", tail(outcome.stdout_tail, room)),
-        ("stderr", tail(outcome.stderr_tail, room)),
-    ]
-
-
-# The events of a log.
-def show_log(log: LogReading, out: Layout, *, detail: int) -> None:
-    """Print the failures with their lines, and what else the log states."""
-    rows, hidden = run_view.log_rows(log, whole=detail > 0)
-    facts = run_view.log_facts(log)
-    if not rows and not facts:
-        return
-    out.title("Log")
-    if rows:
-        cells = ((Text(row.line, style=STYLES[row.tone]), one_line(row.message), row.what) for row in rows)
-        line, found, what = run_view.LOG_HEADINGS
-        out.table(run_view.LOG_HEADINGS, cells, whole=(line,), ratios={found: 3, what: 2})
-    if hidden:
-        out.more(f"{hidden} more")
-    for label, text in facts:
-        out.row(label, text)
+    return capture_for_stream(show, stream=stream, environ=environ, unfolded=unfolded).lstrip("\n")

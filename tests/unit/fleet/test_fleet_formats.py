@@ -49,7 +49,7 @@ def every(fleet):
     yield fleet_text.render_chat_line(fleet.summary)
     yield fleet_text.render_fleet_json(fleet.summary)
     yield fleet_text.render_fleet_markdown(fleet.summary)
-    yield fleet_text.plain_fleet_text(fleet.summary, detail=1)
+    yield fleet_text.fleet_terminal_text(fleet.summary, stream=io.StringIO(), environ={"COLUMNS": "100"}, detail=1)
     yield "".join(fleet_text.render_items_csv(fleet.rows()))
     yield fleet_files.render_fleet_junit(fleet.summary, fleet.rows())
     yield fleet_files.render_fleet_sarif(fleet.summary)
@@ -127,7 +127,7 @@ def test_junit_counts_items_by_what_is_new(fleet):
 
 
 def test_the_terminal_names_each_cluster_with_what_sets_it_apart(fleet):
-    text = fleet_text.plain_fleet_text(fleet.summary, width=140)
+    text = fleet_text.fleet_terminal_text(fleet.summary, stream=io.StringIO(), environ={"COLUMNS": "140"})
     for wanted in (
         "host_isa is avx2: 6 of 6 here, 10 of 40 healthy",
         "modified from 2026-06-12: 5 of 5 here, 0 of 40 healthy",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import shutil
 from collections import Counter
@@ -266,7 +267,10 @@ def test_no_value_of_a_line_breaks_the_summary(tmp_path, name):
         fleet_text.render_fleet_markdown(found.summary),
         fleet_files.render_fleet_sarif(found.summary),
     ]
-    texts += [fleet_text.plain_fleet_text(found.summary), fleet_files.render_fleet_page(found.summary, found.rows())]
+    texts += [
+        fleet_text.fleet_terminal_text(found.summary, stream=io.StringIO(), environ={"COLUMNS": "100"}),
+        fleet_files.render_fleet_page(found.summary, found.rows()),
+    ]
     texts += [
         fleet_files.render_fleet_junit(found.summary, found.rows()),
         "".join(fleet_text.render_items_csv(found.rows())),

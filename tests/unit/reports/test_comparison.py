@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aotidoctor.model.localization import Localization, OutputComparison
-from aotidoctor.reports.localization_view import COMPARISON_HEADINGS, comparison_reasons, comparison_rows
 from aotidoctor.reports.markdown import render_markdown as markdown
+from aotidoctor.reports.page.place_page import COMPARISON_HEADINGS, comparison_reasons, comparison_rows
 from aotidoctor.reports.terminal.terminal_report import plain_terminal_text
 from tests.unit.cli.test_compare import WRONG
 from tests.unit.reports import builders

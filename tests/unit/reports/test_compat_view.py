@@ -7,7 +7,7 @@ from dataclasses import astuple
 import pytest
 
 from aotidoctor.model.fleet import Compatibility, HostAnswer, HostVerdict, PackageNeeds
-from aotidoctor.reports import localization_view
+from aotidoctor.reports.page import compared_page
 
 
 def answer(package, host, kind, *reasons):
@@ -29,17 +29,14 @@ TWO = (
 
 
 def test_packages_have_the_shortest_names_that_differ():
-    assert localization_view.compat_names(found(*TWO)) == {
-        "/a/x/model.pt2": "x/model.pt2",
-        "/a/y/model.pt2": "y/model.pt2",
-    }
+    assert compared_page.compat_names(found(*TWO)) == {"/a/x/model.pt2": "x/model.pt2", "/a/y/model.pt2": "y/model.pt2"}
     # The end of one path may be the whole of another.
     nested = found(answer("model.pt2", "h", HostVerdict.RUNS), answer("b/model.pt2", "h", HostVerdict.RUNS))
-    assert localization_view.compat_names(nested) == {"model.pt2": "model.pt2", "b/model.pt2": "b/model.pt2"}
+    assert compared_page.compat_names(nested) == {"model.pt2": "model.pt2", "b/model.pt2": "b/model.pt2"}
 
 
 def test_every_answer_has_its_reason():
-    assert localization_view.answer_rows(found(*TWO)) == (
+    assert compared_page.answer_rows(found(*TWO)) == (
         ("x/model.pt2", "old", "will not run", "no avx2; glibc 2.17"),
         ("x/model.pt2", "new", "runs", "all of it"),
         ("y/model.pt2", "old", "undetermined", "its GPU"),
@@ -48,12 +45,12 @@ def test_every_answer_has_its_reason():
 
 
 def test_a_matrix_needs_two_of_both():
-    assert localization_view.compat_matrix(found(*TWO)) == (
+    assert compared_page.compat_matrix(found(*TWO)) == (
         ("", "old", "new"),
         (("x/model.pt2", "will not run", "runs"), ("y/model.pt2", "undetermined", "runs")),
     )
-    assert localization_view.compat_matrix(found(*TWO[:2])) is None
-    assert localization_view.compat_matrix(found(TWO[0], TWO[2])) is None
+    assert compared_page.compat_matrix(found(*TWO[:2])) is None
+    assert compared_page.compat_matrix(found(TWO[0], TWO[2])) is None
 
 
 @pytest.mark.parametrize(
@@ -80,7 +77,7 @@ def test_a_matrix_needs_two_of_both():
     ],
 )  # fmt: skip
 def test_what_a_package_needs(needs, rows):
-    ((title, table),) = localization_view.needs_tables(found(TWO[0], **needs))
+    ((title, table),) = compared_page.needs_tables(found(TWO[0], **needs))
     assert (title, dict(table)) == ("What model.pt2 needs", rows)
 
 
@@ -95,4 +92,4 @@ def test_what_a_package_needs(needs, rows):
     ],
 )
 def test_the_worst_answer_is_the_headline(answers, headline):
-    assert astuple(localization_view.compat_headline(found(*answers))) == headline
+    assert astuple(compared_page.compat_headline(found(*answers))) == headline

@@ -450,7 +450,7 @@ def test_a_log():
         size=2048,
         lines=30,
         events=(event, echo, other, replace(other, form="glog")),
-        matches=(LogMatch(event=event, pattern=pattern, line=7, text=event.text),),
+        matches=(LogMatch(event=event, pattern=pattern, line=7, text=event.text, confidence=0.9),),
         more_events=5,
         versions={"torch": "2.8.0"},
         unknown=(other,),
@@ -469,15 +469,14 @@ def test_a_log():
     rows = [[words(cell) for cell in row] for row in every(every(section, "tbody")[0], "tr")]
     assert rows[0] == [
         "7-9",
-        "python",
-        "RuntimeError: <b>no</b>",
-        "input-dtype torch: known in 2.6-2.8, fixed in 2.9",
-        "rank 1",
+        "[rank 1] RuntimeError: <b>no</b>",
+        "input-dtype (90%); torch: known in 2.6-2.8, fixed in 2.9",
     ]
-    assert rows[1][4] == "repeats or follows from line 7; logged 3 times"
-    assert rows[2][3] == "no pattern matches it"
-    for word in ("crash.log", "torch 2.8.0", "2 lines cut", "5 more events"):
+    assert rows[1][1:] == ["again (logged 3 times)", "an echo of line 7"]
+    assert rows[2][2] == "no known cause"
+    for word in ("torch 2.8.0", "2 lines cut", "5 more, not kept"):
         assert word in words(section)
+    assert "crash.log" in words(every(tree, "main")[0])
 
 
 def test_what_it_is_says_more_than_what_it_looked_like():
@@ -513,9 +512,8 @@ def test_what_was_not_checked_and_why():
 
 
 def test_the_other_causes():
-    (row,) = every(every(by_id(page(builders.misleading()), "also"), "tbody")[0], "tr")
-    assert words(row[0]) == "index-out-of-range"
-    assert "suspected (20%); to confirm: ids above 99" in words(row)
+    (item,) = every(by_id(page(builders.misleading()), "also"), "li")
+    assert words(item) == "index-out-of-range: suspected (20%); to confirm: ids above 99"
 
 
 def test_a_failure_of_its_own_is_shown():

@@ -8,10 +8,12 @@ from dataclasses import replace
 import jsonschema
 
 from aotidoctor.model.localization import BufferValues, Frame, KernelValues, Localization, SourceLine, TimelineEntry
-from aotidoctor.reports import localization_view, markdown
+from aotidoctor.reports import markdown
 from aotidoctor.reports.json import json_report as json_
 from aotidoctor.reports.json.schema import schema
-from aotidoctor.reports.localization_view import kernel_value_rows
+from aotidoctor.reports.page import place_page
+from aotidoctor.reports.page.blocks import plain_words
+from aotidoctor.reports.page.place_page import kernel_value_rows
 from aotidoctor.reports.terminal.terminal_report import plain_terminal_text
 from tests.unit.reports.builders import unknown
 
@@ -92,16 +94,16 @@ def test_no_values_no_table():
 
 
 def test_the_stack_ends_at_the_model():
-    rows = localization_view.frame_rows(PLACE)
+    rows = place_page.frame_rows(PLACE)
     assert rows == [
         ("#0", "cpp_fused_log_1", "k.kernel.cpp:12"),
         ("#1", "torch::aot_inductor::AOTInductorModel::run_impl", "w.so"),
     ]
-    assert len(localization_view.frame_rows(PLACE, whole=True)) == 3
+    assert len(place_page.frame_rows(PLACE, whole=True)) == 3
 
 
 def test_the_line_of_the_package_is_shown():
-    shown = localization_view.excerpt(PLACE)
+    shown = place_page.excerpt(PLACE)
     assert shown is not None
     assert (shown.title, shown.text) == ("k.kernel.cpp:12", "  11  a\n► 12  b = c;")
 
@@ -116,10 +118,21 @@ def test_without_a_stack_the_line_is_that_of_the_failed_check():
 
 
 def test_times_have_units_that_kernels_need():
-    rows, before = localization_view.timeline_rows(PLACE)
-    assert before == 0
-    assert rows[0] == ("", "cpp_fused_a_0", "kernel", "2.5 µs", "")
-    assert rows[1] == ("►", "cpp_fused_log_1", "kernel", "", "aten.log at m.py:7")
+    (table, _traced) = place_page.call_blocks(replace(unknown(), localization=PLACE), 0)
+    shown = [[row.mark, *(plain_words(cell.words) for cell in row.cells)] for row in table.of_format("t").rows]
+    assert shown == [
+        ["", "cpp_fused_a_0", "kernel", "2.5 µs", ""],
+        ["►", "cpp_fused_log_1 never returned", "kernel", "", "aten.log at m.py:7"],
+    ]
+
+
+def test_of_many_calls_the_last_are_shown_and_the_others_counted():
+    many = tuple(replace(PLACE.timeline[0], name=f"k{at}") for at in range(40))
+    report = replace(unknown(), localization=replace(PLACE, timeline=many, calls_total=40))
+    (note, table) = place_page.call_blocks(report, 0)
+    assert note.words == "28 calls before these (-vv shows all)"
+    assert len(table.rows) == 12
+    assert len(place_page.call_blocks(report, 2)[0].rows) == 40
 
 
 def test_every_format_names_culprit_chain_line_and_address():
@@ -140,7 +153,7 @@ def test_the_packages_own_frames_are_among_those_shown():
     above = [Frame(index=at, function=f"gomp_{at}", library="libgomp.so") for at in range(14)]
     own = Frame(index=14, function="cpp_fused_embedding_0", member="model/k.kernel.cpp", line=22)
     callers = [Frame(index=at, function=f"outer_{at}", library="libtorch.so") for at in range(15, 20)]
-    rows = localization_view.frame_rows(replace(PLACE, frames=(*above, own, *callers)))
+    rows = place_page.frame_rows(replace(PLACE, frames=(*above, own, *callers)))
     assert len(rows) == 10
     assert rows[-1] == ("#14", "cpp_fused_embedding_0", "k.kernel.cpp:22")
     assert [number for number, _, _ in rows[:-1]] == [f"#{at}" for at in range(9)]

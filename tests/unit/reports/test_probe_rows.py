@@ -10,7 +10,7 @@ import pytest
 from aotidoctor.model.evidence import Evidence, RunSource, Severity
 from aotidoctor.reports import markdown
 from aotidoctor.reports.json import json_report as json_
-from aotidoctor.reports.run_view import probe_rows, probes_verdict
+from aotidoctor.reports.page.run_page import probe_rows, probes_verdict
 from aotidoctor.reports.terminal import terminal_report as terminal
 from tests.unit.reports import builders
 

@@ -8,7 +8,7 @@ import pytest
 
 from aotidoctor.model.jobs import Job
 from aotidoctor.model.run import ChildError, Exited, NotStarted, OutOfMemory, Request, Signalled, TimedOut
-from aotidoctor.reports import run_view
+from aotidoctor.reports.page import run_page
 from tests.unit.reports import builders
 
 
@@ -27,27 +27,27 @@ from tests.unit.reports import builders
 )
 def test_endings(ending, text, failed):
     outcome = builders.outcome(ending=ending)
-    assert run_view.ending_text(ending) == run_view.run_ending(outcome) == text
-    assert run_view.outcome_failed(outcome) is failed
+    assert run_page.ending_text(ending) == run_page.run_ending(outcome) == text
+    assert run_page.outcome_failed(outcome) is failed
 
 
 def test_what_was_raised_goes_before_how_it_ended():
     outcome = builders.outcome(error=ChildError(type="ValueError", message="no\nway"), stderr_tail="later\n")
-    assert run_view.run_ending(outcome) == "raised ValueError"
-    assert run_view.outcome_failed(outcome)
-    assert run_view.last_words(outcome) == "ValueError: no way"
-    assert run_view.last_words(replace(outcome, error=None)) == "later"
-    assert run_view.last_words(builders.outcome()) == ""
+    assert run_page.run_ending(outcome) == "raised ValueError"
+    assert run_page.outcome_failed(outcome)
+    assert run_page.last_words(outcome) == "ValueError: no way"
+    assert run_page.last_words(replace(outcome, error=None)) == "later"
+    assert run_page.last_words(builders.outcome()) == ""
 
 
 @pytest.mark.parametrize(("code", "text"), [(0, "ok"), (2, "exit 2")])
 def test_a_program_of_the_user_has_no_marker_at_its_end(code, text):
     request = Request(probe="watch", job="watch", payload=Job())
-    assert run_view.run_ending(builders.outcome(ending=Exited(code=code, done=False), request=request)) == text
+    assert run_page.run_ending(builders.outcome(ending=Exited(code=code, done=False), request=request)) == text
 
 
 def test_settings_as_a_shell_writes_them():
-    assert run_view.env_text({"A": "1", "B": "two words", "C": None}) == "A=1 B='two words' -u C"
+    assert run_page.env_text({"A": "1", "B": "two words", "C": None}) == "A=1 B='two words' -u C"
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ def test_settings_as_a_shell_writes_them():
 )
 def test_whether_a_setting_acted(effect, env, text):
     request = builders.request(env=env)
-    assert run_view.took_effect(builders.outcome(request=request, took_effect=effect)) == text
+    assert run_page.took_effect(builders.outcome(request=request, took_effect=effect)) == text

@@ -12,8 +12,8 @@ from aotidoctor.model.case import Options
 from aotidoctor.model.evidence import FileSource, RunSource, Severity
 from aotidoctor.model.report import Remedy, Status
 from aotidoctor.model.run import Exited
-from aotidoctor.reports import report_view
-from aotidoctor.reports.report_view import WATCHED
+from aotidoctor.reports.page import report_view
+from aotidoctor.reports.page.report_view import WATCHED
 from aotidoctor.reports.terminal.terminal_report import render_terminal
 from tests.unit.reports import builders
 

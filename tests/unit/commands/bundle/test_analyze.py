@@ -12,7 +12,7 @@ from aotidoctor.commands.bundle.collect import NO_RUN
 from aotidoctor.model.case import Case
 from aotidoctor.model.run import Exited, NotStarted, OutOfMemory, Signalled, TimedOut
 from aotidoctor.reports.json import json_report as json_
-from aotidoctor.reports.report_view import headline
+from aotidoctor.reports.page.report_view import headline
 from tests.unit.commands.bundle.conftest import made, members, packed
 from tests.unit.reports import builders
 

@@ -25,7 +25,7 @@ from aotidoctor.commands.cases.remember import (
 from aotidoctor.commands.cases.store_file import VERSION
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.report import CaseNote, CaseRecord, SeenBefore, Sighting
-from aotidoctor.reports import report_view
+from aotidoctor.reports.page import report_view
 from tests.unit.fleet.fleets import failing, healthy, write
 from tests.unit.reports import builders
 

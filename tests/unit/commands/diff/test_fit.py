@@ -10,7 +10,7 @@ import pytest
 from aotidoctor.commands.diff.compare_documents import ComparedSource, compare_sources
 from aotidoctor.model.case import Gpu, TmpdirState, TorchBuild
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.reports import localization_view
+from aotidoctor.reports.page import compared_page
 from tests.unit.checks import package_builders as packages
 from tests.unit.commands.diff.documents import document, source
 from tests.unit.reports import builders
@@ -34,7 +34,7 @@ def test_it_fits():
     found = compare_sources(package(contract=packages.contract(NEEDS)), host())
     assert found.differences == ()
     assert found.equal["fit"] > 15
-    head = localization_view.difference_headline(found)
+    head = compared_page.difference_headline(found)
     assert head.word == "FITS"
     assert "nothing was run" in head.text
 
@@ -47,7 +47,7 @@ def test_instructions_that_the_host_lacks(package_first):
     assert (first.area, first.playbook, first.level) == ("fit", "isa-mismatch", "decisive")
     assert "AD-HOST-002" in first.codes
     assert "avx512f" in (first.b if package_first else first.a)
-    head = localization_view.difference_headline(found)
+    head = compared_page.difference_headline(found)
     assert head.word == "DOES NOT FIT"
     assert "isa-mismatch" in head.text
 
@@ -60,7 +60,7 @@ def test_another_architecture():
 def test_no_torch_and_no_room_to_unpack():
     no_torch = compare_sources(package(), host(torch=None, torch_problem="not installed"))
     assert [(item.playbook, item.level) for item in no_torch.matters] == [("toolchain-missing", "relevant")]
-    assert localization_view.difference_headline(no_torch).word == "MAY NOT FIT"
+    assert compared_page.difference_headline(no_torch).word == "MAY NOT FIT"
     noexec = compare_sources(package(), host(tmpdir=TmpdirState(path="/tmp", noexec=True, problem="mounted noexec")))
     assert [item.playbook for item in noexec.matters] == ["tmpdir"]
 
@@ -70,7 +70,7 @@ def test_libraries_are_not_claimed_to_be_there_when_nobody_looked():
     asked = [line for line in found.unknown if line.startswith("fit: missing_library")]
     assert len(asked) == 1
     assert "not resolved" in asked[0]
-    assert "could not be run" in localization_view.difference_headline(found).text
+    assert "could not be run" in compared_page.difference_headline(found).text
 
 
 def test_a_gpu_of_another_capability():

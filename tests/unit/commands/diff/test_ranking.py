@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 
-from aotidoctor.reports import localization_view
 from aotidoctor.reports import markdown as difference_markdown
-from aotidoctor.reports.terminal import rare_sections as terminal_difference
+from aotidoctor.reports.page import compared_page
+from aotidoctor.reports.terminal.terminal_layout import sections_text
 from tests.unit.commands.diff.documents import compared, source, told
 from tests.unit.reports import builders
 from tests.unit.reports.test_issue import assert_sound
@@ -72,28 +73,28 @@ def test_parts_that_only_one_side_has_are_not_compared():
 
 def test_headline_and_markdown_and_terminal():
     found = compared(builders.healthy(), builders.misleading())
-    head = localization_view.difference_headline(found)
+    head = compared_page.difference_headline(found)
     assert head.word == "DIFFERENT"
     assert "A works, B fails (input-dtype)" in head.text
     assert "first: kwargs['ids']: dtype" in head.text
     assert "1 difference that matters (7 in the outcome)" in head.text
     text = difference_markdown.render_difference_markdown(found)
     assert_sound(text)
-    assert "| 1 | ✗ |" in text
+    assert "| `✗` |" in text
     assert "input-dtype" in text
     for width in (80, 140):
-        shown = terminal_difference.plain_difference_text(found, width=width)
+        parts = compared_page.difference_sections(found, detail=0)
+        shown = sections_text(parts, stream=io.StringIO(), environ={"COLUMNS": str(width)}, first=head)
         assert "input-dtype" in shown
         assert max(map(len, shown.splitlines())) <= width
-    assert len(terminal_difference.plain_difference_text(found, detail=-1).splitlines()) <= 2
     same = compared(builders.healthy(), builders.healthy())
-    assert localization_view.difference_headline(same).word == "SAME"
+    assert compared_page.difference_headline(same).word == "SAME"
     assert_sound(difference_markdown.render_difference_markdown(same))
 
 
 def test_where_only_the_outcome_differs_the_headline_says_so():
     found = compared(builders.healthy(), replace(builders.healthy(), verdict="problem", stage="run"))
-    head = localization_view.difference_headline(found)
+    head = compared_page.difference_headline(found)
     assert head.word == "DIFFERENT"
     assert head.text.startswith("only in the outcome (2 differences)")
 

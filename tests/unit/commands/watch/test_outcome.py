@@ -21,7 +21,7 @@ from aotidoctor.model.run import (
 from aotidoctor.probes import watched_program
 from aotidoctor.probes.probe import History
 from aotidoctor.probes.watched_program import last_exception
-from aotidoctor.reports.report_view import headline
+from aotidoctor.reports.page.report_view import headline
 from tests.unit.probes.outcomes import case
 
 UNPACKED = "/tmp/aotinductor_MLjaeH/model/data/aotinductor/model"

@@ -13,9 +13,10 @@ from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.evidence import Evidence, FileSource, RunSource, Severity, Source, list_names, plural
 from aotidoctor.model.record import record
 from aotidoctor.model.report import UNSTATED, Diagnosis, Remedy, Report, Status
-from aotidoctor.reports import package_view, run_view
+from aotidoctor.reports import package_view
 from aotidoctor.reports.executorch_view import executorch_summary, precompiled_summary
-from aotidoctor.reports.run_view import first_failed, last_words, outcome_failed, run_ending
+from aotidoctor.reports.page import log_page, serving_page
+from aotidoctor.reports.page.run_page import first_failed, last_words, outcome_failed, run_ending
 from aotidoctor.reports.text import Headline, one_line
 
 if TYPE_CHECKING:
@@ -70,12 +71,12 @@ def headline(report: Report) -> Headline:
     if report.cannot_examine is not None:
         return Headline("CANNOT EXAMINE", one_line(report.cannot_examine), "partial")
     if report.compat is not None:
-        from aotidoctor.reports import localization_view
+        from aotidoctor.reports.page.compared_page import compat_headline
 
-        return localization_view.compat_headline(report.compat)
+        return compat_headline(report.compat)
     match report.verdict:
-        case "healthy" if report.log is not None and run_view.is_log(report):
-            return Headline("NO FAILURE", run_view.log_without_failure(report.log), "good")
+        case "healthy" if report.log is not None and log_page.is_log(report):
+            return Headline("NO FAILURE", log_page.log_without_failure(report.log), "good")
         case "healthy" if WATCHED in report.extra:
             return Headline("HEALTHY", f"the program succeeded{_warnings(report)}", "good")
         case "healthy":
@@ -96,8 +97,8 @@ def _unknown(report: Report) -> str:
     if report.diagnoses:
         # No cause is sure enough to be named.
         return f"perhaps {report.diagnoses[0].cause}: {one_line(report.diagnoses[0].title)}"
-    if report.log is not None and run_view.is_log(report):
-        return run_view.log_unknown(report.log)
+    if report.log is not None and log_page.is_log(report):
+        return log_page.log_unknown(report.log)
     if "unjudged" in report.extra:
         return f"nothing wrong found; {report.extra['unjudged']}"
     if not any(outcome_failed(outcome) for outcome in report.runs):
@@ -122,10 +123,10 @@ def _calm(report: Report) -> Headline:
         return Headline("HOST", package_view.host_summary(report.case.host), "good")
     if report.command == "inspect":
         return Headline("PACKAGE", package_view.contract_summary(report.case), "good")
-    if run_view.is_serving(report):
+    if serving_page.is_serving(report):
         if report.names is not None:
-            return Headline("SERVABLE", run_view.names_summary(report), "good")
-        return Headline("HEALTHY", f"{run_view.serving_summary(report)}{_warnings(report)}", "good")
+            return Headline("SERVABLE", serving_page.names_summary(report), "good")
+        return Headline("HEALTHY", f"{serving_page.serving_summary(report)}{_warnings(report)}", "good")
     if report.command == "verify" and not report.interrupted:
         own = (item for item in report.findings if not item.code.startswith("VERIFY-P"))
         notes = len([item for item in own if item.severity is Severity.INFO])
@@ -245,7 +246,7 @@ def first_lines(report: Report) -> list[str]:
 
 def _diagnosis_rows(report: Report, diagnosis: Diagnosis) -> tuple[LabelledLine, ...]:
     # A log leaves every cause suspected: what would settle it.
-    steps = run_view.log_next_steps(report) if run_view.is_log(report) else ()
+    steps = log_page.log_next_steps(report) if log_page.is_log(report) else ()
     # Of a program whose inputs nobody has seen: what it says may be a symptom of them.
     alone = WATCHED in report.extra and len(report.runs) < 2 and report.case.inputs is None
     if not alone or not has_artifact(report) or report.diagnoses[0].stage not in ("run", "output"):
@@ -288,7 +289,7 @@ def what_it_is(report: Report, diagnosis: Diagnosis) -> str:
     found = decisive_evidence(report, diagnosis)
     if found is None:
         return ""
-    if run_view.is_log(report) and found.code.startswith("AD-LOG"):
+    if log_page.is_log(report) and found.code.startswith("AD-LOG"):
         # What was observed is the line that it looked like.
         return f"{one_line(diagnosis.title)} [{diagnosis.evidence[0]}]"
     parts = (
@@ -324,8 +325,8 @@ def how_sure(diagnosis: Diagnosis) -> str:
 
 
 def _unknown_rows(report: Report) -> tuple[LabelledLine, ...]:
-    if run_view.is_log(report):
-        return tuple(LabelledLine(label=label, text=text) for label, text in run_view.log_unknown_rows(report))
+    if log_page.is_log(report):
+        return tuple(LabelledLine(label=label, text=text) for label, text in log_page.log_unknown_rows(report))
     failed = first_failed(report.runs)
     rows = [LabelledLine(label="Fails in", text=report.stage)] if report.stage else []
     if WATCHED in report.extra:
