@@ -116,3 +116,15 @@ def test_man_shows_them_without_a_complaint(tmp_path):
         shown = " ".join(done.stdout.replace("\u2010", "-").split())
         for word in words:
             assert word in shown, (name, word)
+
+
+@pytest.mark.parametrize(
+    "option", ["--reference", "--host", "--setup", "--custom-op-library", "--weights", "--data", "--model"]
+)
+def test_a_file_that_an_option_names_is_not_overwritten(tmp_path, option):
+    named = tmp_path / "named"
+    named.write_bytes(b"it stays")
+    done = invoke("run", "model.pt2", "--plan", option, str(named), "--report", f"json:{named}")
+    assert done.exit_code == 2
+    assert "is not overwritten" in " ".join(done.stderr.replace("│", " ").split())
+    assert named.read_bytes() == b"it stays"
