@@ -16,9 +16,10 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from aotidoctor.commands.symptoms import SYMPTOMS, TITLE, SymptomEntry, find_symptom, symptom_text, symptoms_text
+from aotidoctor.diagnosis.playbooks import NAME, load_playbooks
+from aotidoctor.model import load_toml
 from aotidoctor.model.record import record
-from aotidoctor.model.report import playbook_file, playbook_files
+from aotidoctor.model.report import Playbook, playbook_file, playbook_files
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 # Kinds of pages by folder.
@@ -28,6 +29,24 @@ _HEAD = re.compile(r"\A\+\+\+\n.*?^\+\+\+\n", re.MULTILINE | re.DOTALL)
 _OWN_TESTS = re.compile(r"^```toml (?:matches|does-not-match|log)\n.*?^```\n?", re.MULTILINE | re.DOTALL)
 _PART = re.compile(r"^(Versions|Consequence|How it was seen|Remedy):\s+(\S)", re.MULTILINE)
 _HEADING = re.compile(r"(What it does|Why it matters|Example|When it is wrong):?")
+
+
+@record
+class SymptomEntry:
+    """What a user sees before any cause is known; ``symptoms.toml`` has them all."""
+
+    name: str
+    title: str
+    words: tuple[str, ...]
+    commands: tuple[str, ...]
+    hint: str
+
+
+SYMPTOMS = tuple(
+    SymptomEntry(**{**table, "words": tuple(table["words"]), "commands": tuple(table["commands"])})
+    for table in load_toml(Path(__file__).with_name("symptoms.toml").read_text(encoding="utf-8"))["symptom"]
+)
+SYMPTOMS_TITLE = "Start from your symptom"
 
 
 @record
@@ -92,7 +111,7 @@ def topics() -> tuple[str, ...]:
 def symptom_page(symptom: SymptomEntry | None = None) -> ManualPage:
     """The page of a symptom, or the list of all."""
     if symptom is None:
-        return ManualPage(kind="symptoms", name=TITLE, code=None, text=symptoms_text())
+        return ManualPage(kind="symptoms", name=SYMPTOMS_TITLE, code=None, text=symptoms_text())
     return ManualPage(kind="symptom", name=symptom.name, code=None, text=symptom_text(symptom))
 
 
@@ -167,3 +186,48 @@ def _page(kind: str, name: str, source: str) -> ManualPage | None:
     # A report calls a probe by its NAME, or else by the name of its module.
     stated = re.search(r"^(?:CODE, )?NAME = (?:\"[A-Z0-9-]+\", )?\"(\w+)\"", source, re.MULTILINE)
     return ManualPage(kind=kind, name=stated[1] if stated else name, code=code, text=ast.get_docstring(tree) or "")
+
+
+# Pages of symptoms.
+def find_symptom(topic: str) -> SymptomEntry | None:
+    """The symptom with this name, or one of its words."""
+    word = re.sub(r"[\s_,]+", "-", topic.strip().lower())
+    return next((each for each in SYMPTOMS if word == each.name or word in each.words), None)
+
+
+def symptom_text(symptom: SymptomEntry) -> str:
+    """The page of a symptom as Markdown, without its title: first commands, causes with what each looks like."""
+    lines = [
+        f"{symptom.title}. Also called: {', '.join(word.replace('-', ' ') for word in symptom.words)}.",
+        "",
+        *(f"    {command}" for command in symptom.commands),
+        "",
+        symptom.hint,
+        "",
+        "Causes, and what each looks like:",
+        "",
+        *(f"- `{book.cause}`: {_plain(book.looked_like)}" for book in _causes(symptom)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def symptoms_text() -> str:
+    """All symptoms with the names of their causes, as Markdown without its title."""
+    parts = [
+        f"## {symptom.title}: `aotidoctor explain {symptom.name}`\n\n"
+        f"{', '.join(book.cause for book in _causes(symptom))}\n"
+        for symptom in SYMPTOMS
+    ]
+    return (
+        "`aotidoctor explain NAME` has the page of a symptom, with what to type first, and that of a cause.\n\n"
+        + "\n".join(parts)
+    )
+
+
+def _causes(symptom: SymptomEntry) -> list[Playbook]:
+    return [book for book in load_playbooks() if symptom.name in book.symptoms]
+
+
+def _plain(template: str) -> str:
+    """A text of a playbook with the words for a case without facts."""
+    return NAME.sub(lambda found: found[2] or "…", template)

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from aotidoctor.checks.registry import CHECKS
 from aotidoctor.cli import build_app
 from aotidoctor.commands import explain
-from aotidoctor.commands.symptoms import SYMPTOMS
+from aotidoctor.commands.explain import SYMPTOMS
 from aotidoctor.diagnosis.playbooks import load_playbooks
 from aotidoctor.model.report import playbook_files
 from aotidoctor.probes import LATER, PROBES
