@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
+from warm_python import python
 
 RAISES = """
 import json, os, sys
@@ -26,16 +25,7 @@ except Exception as error:
 
 @pytest.mark.torch
 def test_of_a_real_package_it_says_what_the_exception_says(packages):
-    command = [
-        sys.executable,
-        "-W",
-        "ignore",
-        "-c",
-        RAISES,
-        packages.package("embedding"),
-        packages.sample_path("embedding"),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = python(RAISES, packages.package("embedding"), packages.sample_path("embedding"))
     raised, said = json.loads(done.stdout.splitlines()[-1])
     assert "index out of bounds" in said
     assert raised.splitlines()[0] == said.splitlines()[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from warm import line
 
 import aotidoctor
 
@@ -22,7 +23,10 @@ LOAD = "model.load_constants({}, check_full_update=True)"
 def first_cause(packages, tmp_path, change):
     setup = tmp_path / "setup_case.py"
     setup.write_text(SETUP.format(exported=str(packages.exported("linear")), change=change))
-    report = aotidoctor.diagnose(packages.package("linear"), inputs=packages.sample_path("linear"), setup=str(setup))
+    with line().lent():
+        report = aotidoctor.diagnose(
+            packages.package("linear"), inputs=packages.sample_path("linear"), setup=str(setup)
+        )
     return report.diagnoses[0] if report.diagnoses else None
 
 
