@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from foundry.registry import BY_NAME as CASES
+from warm import line
 
 import aotidoctor
 
@@ -14,7 +15,8 @@ ORDER = "args[0] = args[0].permute(0, 3, 1, 2).contiguous()"
 def test_an_image_with_channels_last_is_put_in_order(packages, tmp_path, is_compared):
     call = CASES["shape_image_nhwc"].make(packages, tmp_path)
     reference = packages.exported("conv") if is_compared else None
-    report = aotidoctor.diagnose(call.model, inputs=call.inputs, reference=reference)
+    with line().lent():
+        report = aotidoctor.diagnose(call.model, inputs=call.inputs, reference=reference)
     first = report.diagnoses[0]
     assert (first.cause, first.status.value, first.remedy.command) == ("input-shape", "confirmed", ORDER)
     # A square image with exchanged sides has the same sizes: nothing that was run says which it is.

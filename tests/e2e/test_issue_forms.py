@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from typer.testing import CliRunner
+from warm import line
 from warm_python import python
 
 from aotidoctor.cli import build_app
@@ -44,7 +45,8 @@ def test_the_script_of_the_form_fails_alike(packages, tmp_path):
     import torch
 
     torch.save((torch.tensor([1, 5, 9, 100, 0, 42, 17, 3]),), tmp_path / "range.pt")
-    text = form("run", packages.package("embedding"), "-i", tmp_path / "range.pt", "--no-redact")
+    with line().lent():
+        text = form("run", packages.package("embedding"), "-i", tmp_path / "range.pt", "--no-redact")
     assert "index-out-of-range" in text
     scripts = re.findall(r"```python\n(import torch\n.*?)\n```", text, re.DOTALL)
     assert len(scripts) == 1

@@ -101,13 +101,13 @@ def model():
 
 
 @pytest.fixture
-def ask(tmp_path, monkeypatch):
+def ask(tmp_path, monkeypatch, runner):
     """Verify a function of ``MODELS``."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_dir() / "xdg"))
     path = tmp_path / "models_here.py"
     path.write_text(dedent(MODELS))
     return lambda name: verify(
-        VerifyRequest(program=f"{path}:{name}", options=Options(timeout=300.0)), environ=os.environ
+        VerifyRequest(program=f"{path}:{name}", options=Options(timeout=300.0)), environ=os.environ, runner=runner
     )
 
 
