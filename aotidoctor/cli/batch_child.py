@@ -30,13 +30,14 @@ from aotidoctor.cli.execute import (
 )
 from aotidoctor.commands import batch
 from aotidoctor.fleet import pool
-from aotidoctor.fleet.digest import Settings, content_digest, read_settings
+from aotidoctor.fleet.digest import Settings, content_digest
 from aotidoctor.fleet.items import EXECUTING, FleetItem, read_item
 from aotidoctor.fleet.results import result_row
 from aotidoctor.model.errors import CANNOT_EXAMINE, INTERNAL_ERROR, CannotExamineError, LimitReachedError
 from aotidoctor.model.fleet import FAILED, UNREADABLE, FleetResult
 from aotidoctor.model.fleet_summary import result_line
 from aotidoctor.model.record import JsonObject, JsonValue, as_list
+from aotidoctor.model.record_json import from_json
 from aotidoctor.remote.remote_files import clean_text
 from aotidoctor.reports.json.json_report import render_json
 from aotidoctor.reports.redact.redactor import redact_private
@@ -64,7 +65,7 @@ def main(number: int) -> NoReturn:
         if first is None:
             sys.exit(0)
         threading.Thread(target=_end_with, args=(number,), daemon=True).start()
-        judge = Judge(read_settings(first[0]))
+        judge = Judge(from_json(Settings, first[0]))
         gc.freeze()
         pool.send_message(ours, {"ready": True})
         while (got := pool.receive_message(ours)) is not None:

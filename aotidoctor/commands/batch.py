@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from aotidoctor.files import open_regular
 from aotidoctor.fleet.cache import Cache
 from aotidoctor.fleet.dask_cluster import Patience
-from aotidoctor.fleet.digest import Settings, host_digest, settings_json, tool_digest
+from aotidoctor.fleet.digest import Settings, host_digest, tool_digest
 from aotidoctor.fleet.flow import FleetFlow, FleetTally, FlowContext, JudgingEngine
 from aotidoctor.fleet.items import FOR_HOSTS, FleetItem, ItemSearch, find_items
 from aotidoctor.fleet.pool import Limits, Pool, SameProcess
@@ -26,7 +26,7 @@ from aotidoctor.interruption import held, interruptible
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError, UsageError, examining
 from aotidoctor.model.fleet import FleetRun, FleetSummary
-from aotidoctor.model.record import record
+from aotidoctor.model.record import as_object, record, to_json
 from aotidoctor.triage.open_case import host_of
 from aotidoctor.version import __version__
 
@@ -262,13 +262,13 @@ def _engine(
             request.scheduler,
             _workers(request.cluster),
             limits,
-            settings_json(settings),
+            as_object(to_json(settings)),
             patience=Patience(workers=request.worker_timeout, look=min(Patience().look, request.worker_timeout / 4)),
             on_warning=on_warning,
         )
     if not sys.platform.startswith("linux"):
-        return SameProcess(settings_json(settings))
-    return Pool(request.jobs, limits, environ, settings_json(settings))
+        return SameProcess(as_object(to_json(settings)))
+    return Pool(request.jobs, limits, environ, as_object(to_json(settings)))
 
 
 def _workers(cluster: str | None) -> int:

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from aotidoctor.model import record_json
 from aotidoctor.model.artifact import (
     STAMP_KEY,
     STAMP_SCHEMA,
@@ -27,7 +26,7 @@ from aotidoctor.model.artifact import (
 )
 from aotidoctor.model.case import Case
 from aotidoctor.model.errors import AotidoctorError, CannotExamineError, UsageError, examining
-from aotidoctor.model.record import JsonValue, record
+from aotidoctor.model.record import JsonValue, record, to_json
 from aotidoctor.readers.contract.read_contract import read_contract
 from aotidoctor.readers.inputs.read_inputs import read_inputs
 from aotidoctor.readers.package.constants import constant_digest, read_program_archive, read_stamp
@@ -90,7 +89,7 @@ def stamp_text(stamp: Stamp) -> str:
 
 
 def _text(stamp: Stamp) -> str:
-    return json.dumps(record_json.to_json(stamp), separators=(",", ":"), sort_keys=True)
+    return json.dumps(to_json(stamp), separators=(",", ":"), sort_keys=True)
 
 
 def _without_metadata(value: JsonValue) -> JsonValue:

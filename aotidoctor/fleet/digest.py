@@ -10,15 +10,14 @@ import json
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from aotidoctor.files import O_BINARY, O_CLOEXEC, O_NONBLOCK
 from aotidoctor.fleet.items import EXECUTING, FleetItem
 from aotidoctor.model.case import Host, TmpdirState
-from aotidoctor.model.record import JsonObject, record
-from aotidoctor.model.record_json import to_json
+from aotidoctor.model.record import as_object, record, to_json, values_of
 from aotidoctor.model.report import playbook_folder
 from aotidoctor.remote.remote_files import clean_url, is_url
 from aotidoctor.version import __version__
@@ -42,19 +41,6 @@ class Settings:
     model_name: str | None = None
     device: str | None = None
     triton: str | None = None
-
-
-def settings_json(settings: Settings) -> JsonObject:
-    """``settings`` for another process."""
-    return {name: getattr(settings, name) for name in _NAMES}
-
-
-def read_settings(document: JsonObject) -> Settings:
-    """The settings that ``settings_json`` wrote, in a process of the same version."""
-    return Settings(**{name: document[name] for name in _NAMES})  # type: ignore[arg-type]  # written by ourselves
-
-
-_NAMES = tuple(Settings.__dataclass_fields__)
 
 
 # Digests. Before the digest of a version, which is none of content.
@@ -130,7 +116,7 @@ def tool_digest() -> str:
 
 def host_digest(host: Host) -> str:
     """The sha256 of the lasting facts about a machine, without its state of the moment."""
-    steady = {item.name: getattr(host, item.name) for item in fields(host) if item.name not in _OF_THE_MOMENT}
+    steady = {name: value for name, value in values_of(host).items() if name not in _OF_THE_MOMENT}
     if isinstance(host.tmpdir, TmpdirState):
         steady["tmpdir"] = replace(host.tmpdir, free_bytes=None)
     return hashlib.sha256(json.dumps(to_json(steady), sort_keys=True).encode()).hexdigest()
@@ -139,7 +125,7 @@ def host_digest(host: Host) -> str:
 def answer_key(item: FleetItem, contents: Sequence[str], settings: Settings, host: str) -> str:
     """The digest of everything that decides the answer. ``contents`` are the digests of ``item.files``, in order."""
     # The time that an item may take decides nothing but whether there is an answer.
-    options = {name: value for name, value in settings_json(settings).items() if name != "item_timeout"}
+    options = {name: value for name, value in as_object(to_json(settings)).items() if name != "item_timeout"}
     used = options if item.command in EXECUTING else {**options, "timeout": None, "repeat": None}
     given = [name is not None for name in (item.package, item.inputs, item.data, item.reference, item.setup)]
     # The end of its name may decide what a file is.

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from aotidoctor.model.fleet import KILLED, OUT_OF_MEMORY, TIMED_OUT
 from aotidoctor.model.record import JsonObject, record
+from aotidoctor.model.record_json import from_json
 from aotidoctor.runner.helper_processes import Companion, exit_status_within, start_companion
 
 if TYPE_CHECKING:
@@ -267,7 +268,7 @@ class SameProcess:
 
     def __init__(self, settings: JsonObject) -> None:
         child = import_module(CHILD)
-        self._judge = child.Judge(child.read_settings(settings))
+        self._judge = child.Judge(from_json(child.Settings, settings))
         self._waiting: deque[PoolJob] = deque()
 
     def __enter__(self) -> Self:

@@ -8,13 +8,13 @@ place of the others.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import field
 from typing import TypeVar
 
 from aotidoctor.model.evidence import Violation
 from aotidoctor.model.localization import Emulated, Watching
 from aotidoctor.model.record import JsonObject, record
-from aotidoctor.model.record_json import RecordError, from_json
+from aotidoctor.model.record_json import from_json, read_fields
 
 
 # A call of a model, by itself or beside another one.
@@ -378,18 +378,7 @@ def parse_answer(kind: type[A], result: JsonObject) -> A:
 
 def drop_malformed(job: str, result: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:
     """The result without its malformed parts, and the place of each of those."""
-    bad = {
-        name: problem
-        for kind in ANSWERS.get(job, ())
-        for name in sorted({item.name for item in fields(kind)} & result.keys())
-        if (problem := _problem(kind, {name: result[name]})) is not None
-    }
+    bad: dict[str, str] = {}
+    for kind in ANSWERS.get(job, ()):
+        bad |= dict(sorted(read_fields(kind, result)[1].items()))
     return {name: value for name, value in result.items() if name not in bad}, tuple(bad.values())
-
-
-def _problem(kind: type[A], part: JsonObject) -> str | None:
-    try:
-        from_json(kind, part)
-    except RecordError as error:
-        return str(error)
-    return None

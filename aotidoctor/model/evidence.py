@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from aotidoctor.model.errors import LimitReachedError
-from aotidoctor.model.record import JsonValue, record
+from aotidoctor.model.record import record
 
 
 # Phrases that all messages share.
@@ -54,13 +54,6 @@ def describe_failure(frames: int = 4) -> str:
 # Findings.
 Scalar = str | int | float | bool | None
 FactValue = Scalar | tuple[Scalar, ...]
-
-
-def read_fact(value: JsonValue) -> FactValue:
-    """A fact out of JSON; what cannot be one is None."""
-    if isinstance(value, list):
-        return tuple(item if isinstance(item, str | int | float | bool) else None for item in value)
-    return value if isinstance(value, str | int | float | bool) else None
 
 
 class Severity(enum.Enum):

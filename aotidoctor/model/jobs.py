@@ -1,6 +1,6 @@
 """Define the jobs of the worker: one record per request, written by the parent and read by the child.
 
-A request travels as JSON: written by ``encode``, read by ``from_json``, strictly. A field of another type is an error
+A request travels as JSON: written field by field, read by ``from_json``, strictly. A field of another type is an error
 of aotidoctor, with the place, what was observed and what was expected, before the job begins. Paths are absolute, or
 relative to the directory that aotidoctor was started in.
 """
@@ -8,7 +8,7 @@ relative to the directory that aotidoctor was started in.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from aotidoctor.model.record import JsonObject, JsonValue, record
@@ -278,13 +278,6 @@ Payload = (
     Script | DemoBuild | Hook | SaveInputs | ExecutorchRun | Stage | TryRemedy | Verify | Cut | Recompile | OneOperator
     | Job | Operators | Run
 )  # fmt: skip
-
-
-def encode(record: object) -> dict[str, object]:
-    """The fields of ``record``, for ``json.dumps(default=encode)``."""
-    if not is_dataclass(record):
-        raise TypeError(f"not a record: {type(record).__name__}")
-    return {item.name: getattr(record, item.name) for item in fields(record)}
 
 
 def change_fields(record: J, changes: Mapping[str, object]) -> J:

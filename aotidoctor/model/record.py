@@ -10,8 +10,10 @@ costs as much as a hundred of them.
 
 from __future__ import annotations
 
+import enum
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, is_dataclass
 from reprlib import recursive_repr
 from types import FunctionType
 from typing import TYPE_CHECKING, NoReturn, TypeVar, overload
@@ -44,6 +46,40 @@ def text_of(value: JsonValue) -> str | None:
 def as_integer(value: JsonValue) -> int | None:
     """The value if it is a whole number."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def to_json(value: object) -> JsonValue:
+    """``value`` as strict JSON can hold it, records as objects; ``record_json.from_json`` reads them back.
+
+    Infinite numbers become texts, functions None, and what has no JSON form its text.
+    """
+    match value:
+        case None | bool():
+            return value
+        case enum.Enum():
+            return to_json(value.value)
+        case str():
+            return value
+        case int():
+            return int(value)
+        case float():
+            if math.isfinite(value):
+                return float(value)
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case Mapping():
+            return {str(key): to_json(item) for key, item in value.items()}
+        case frozenset() | set():
+            return [to_json(item) for item in sorted(value, key=str)]
+        case Sequence():
+            return [to_json(item) for item in value]
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return {item.name: to_json(getattr(value, item.name)) for item in fields(value)}
+    return None if callable(value) and not isinstance(value, type) else str(value)
+
+
+def values_of(value: DataclassInstance) -> dict[str, object]:
+    """Field name to value, one level deep; ``dataclasses.asdict`` would copy, and fails on mapping proxies."""
+    return {item.name: getattr(value, item.name) for item in fields(value)}
 
 
 # Filling objects from a table. What is annotated so is no field.

@@ -1,10 +1,10 @@
-"""Write records as plain JSON and read them back, strictly: the text may come from anybody.
+"""Read records from the plain JSON that ``to_json`` wrote, strictly: the text may come from anybody.
 
 A record is an object with a key per field. Reading follows the types of the fields: a missing key takes its default, an
 unknown key is ignored (a newer version wrote it), and a value of another type than its field raises ``RecordError``
-with the place. Of a union of records the one whose fields fit is taken. Functions are not written.
+with the place. Of a union of records the one whose fields fit is taken.
 
-Apart from ``record``: `check` writes no record and does not load this.
+Apart from ``record``: `check` reads no record and does not load this.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ import enum
 import math
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import lru_cache
 from importlib import import_module
-from typing import TypeVar, Union, cast, get_args, get_origin
+from typing import NoReturn, TypeVar, Union, cast, get_args, get_origin
 
 from aotidoctor.model.record import JsonObject, JsonValue
 
 T = TypeVar("T")
 # A type as the annotations of a record give it: a class, a generic alias, a union or a type variable.
 Hint = object
-Bound = Mapping[TypeVar, Hint]
+Bound = tuple[tuple[TypeVar, Hint], ...]
+Reader = Callable[[JsonValue], object]
 Maker = Callable[..., object]  # type: ignore[explicit-any]  # each record has fields of its own
 
 _INTEGERS = 1 << 64
@@ -44,70 +45,76 @@ class RecordError(ValueError):
     """The JSON is not the record that it should be; the text names the place."""
 
 
-def to_json(value: object) -> JsonValue:
-    """``value`` with its records as objects. Infinite numbers become texts, functions None."""
-    match value:
-        case None | bool() | str():
-            return value
-        case enum.Enum():
-            return to_json(value.value)
-        case int():
-            return int(value)
-        case float():
-            if math.isfinite(value):
-                return value
-            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-        case Mapping():
-            return {str(key): to_json(item) for key, item in value.items()}
-        case frozenset() | set():
-            return [to_json(item) for item in sorted(value, key=str)]
-        case Sequence():
-            return [to_json(item) for item in value]
-        case _ if is_dataclass(value) and not isinstance(value, type):
-            return {item.name: to_json(getattr(value, item.name)) for item in fields(value)}
-    return None
-
-
 def from_json(kind: type[T], value: JsonValue) -> T:
     """The record of type ``kind`` that ``value`` holds. Raises ``RecordError``."""
     try:
-        return cast("T", _read(kind, value, kind.__name__, {}))
+        return cast("T", _reader(cast("type", kind), ())(value))
+    except RecordError as error:
+        raise RecordError(f"{kind.__name__}{error}") from error
     except RecursionError as error:
         raise RecordError("nested too deep") from error
 
 
-def _read(hint: Hint, value: JsonValue, place: str, bound: Bound) -> object:
-    if hint is object:
-        return value
+def read_fields(kind: type, value: JsonObject) -> tuple[dict[str, object], dict[str, str]]:
+    """The fields of ``kind`` that ``value`` has, and by name what is wrong with others that it has."""
+    found, wrong = {}, {}
+    for name, inner in _parts(kind, ())[1].items():
+        if name in value:
+            try:
+                found[name] = inner(value[name])
+            except RecordError as error:
+                wrong[name] = f"{kind.__name__}.{name}{error}"
+    return found, wrong
+
+
+def read_fitting(kind: type[T], value: JsonObject, defaults: Mapping[str, object]) -> T:
+    """The record that ``value`` holds, with ``defaults``, else those of ``kind``, for what is missing or malformed."""
+    return cast("T", cast("Maker", kind)(**{**defaults, **read_fields(kind, value)[0]}))
+
+
+@lru_cache(maxsize=2048)
+def _reader(hint: Hint, bound: Bound) -> Reader:
+    """What reads a value of type ``hint``. Its errors begin with the place within the value."""
     if isinstance(hint, TypeVar):
-        return _read(bound[hint], value, place, bound) if hint in bound else value
+        hint = dict(bound).get(hint, object)
+    if hint is object:
+        return lambda value: value
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        return _union(arguments, value, place, bound)
+        return _union_reader(arguments, bound)
     if isinstance(origin, type):
-        return _generic(origin, arguments, value, place, bound)
+        return _generic_reader(origin, arguments, bound)
     if isinstance(hint, type):
-        return _plain(hint, value, place)
-    raise RecordError(f"{place}: this type cannot be read")
+        return _plain_reader(hint)
+    return _refuse
 
 
-def _union(options: Sequence[Hint], value: JsonValue, place: str, bound: Bound) -> object:
-    if value is None and type(None) in options:
-        return None
-    others = [option for option in options if option is not type(None)]
+def _refuse(_: JsonValue) -> NoReturn:
+    raise RecordError(": this type cannot be read")
+
+
+def _union_reader(options: Sequence[Hint], bound: Bound) -> Reader:
+    others = [option for option in options if option is not types.NoneType]
+    may_be_none = len(others) < len(options)
     if len(others) == 1:
-        return _read(others[0], value, place, bound)
-    open_to = [option for option in options if _could_be(option, value, bound)]
-    if len(open_to) > 1 and isinstance(value, int):
-        open_to = [option for option in open_to if option is int] or open_to
-    if not open_to:
-        raise RecordError(f"{place}: {_describe_value(value)} fits none of its types")
-    return _read(open_to[0], value, place, bound)
+        inner = _reader(others[0], bound)
+        return lambda value: None if value is None and may_be_none else inner(value)
+
+    def read(value: JsonValue) -> object:
+        if value is None and may_be_none:
+            return None
+        fitting = [option for option in options if _could_be(option, value, bound)]
+        if not fitting:
+            raise RecordError(f": {_describe_value(value)} fits none of its types")
+        whole = isinstance(value, int) and int in fitting
+        return _reader(int if whole else fitting[0], bound)(value)
+
+    return read
 
 
 def _could_be(option: Hint, value: JsonValue, bound: Bound) -> bool:
     if isinstance(option, TypeVar):
-        return option in bound and _could_be(bound[option], value, bound)
+        return option in dict(bound) and _could_be(dict(bound)[option], value, bound)
     origin = get_origin(option) or option
     if origin in (Union, types.UnionType):
         return any(_could_be(one, value, bound) for one in get_args(option))
@@ -130,80 +137,119 @@ def _could_be(option: Hint, value: JsonValue, bound: Bound) -> bool:
 
 
 def _fits(record: type, value: JsonObject) -> bool:
-    known = {item.name for item in _fields(record)}
-    needed = {item.name for item in _fields(record) if item.default is MISSING and item.default_factory is MISSING}
+    needed, readers = _parts(record, ())
+    known = readers.keys()
     # Among unions of records, one that explains every key; records of a newer version have more keys than that.
     return (
-        needed <= value.keys() and bool(known & value.keys() or not value) and (value.keys() <= known or bool(needed))
+        value.keys() >= {*needed}
+        and bool(known & value.keys() or not value)
+        and (value.keys() <= known or bool(needed))
     )
 
 
-def _generic(origin: type, arguments: Sequence[Hint], value: JsonValue, place: str, bound: Bound) -> object:
+def _generic_reader(origin: type, arguments: Sequence[Hint], bound: Bound) -> Reader:
     if is_dataclass(origin):
         parameters = cast("Sequence[TypeVar]", getattr(origin, "__parameters__", ()))
-        inner = {
-            name: (bound.get(one, one) if isinstance(one, TypeVar) else one)
-            for name, one in zip(parameters, arguments, strict=False)
-        }
-        return _record(origin, value, place, inner)
+        known = dict(bound)
+        given = [known.get(one, one) if isinstance(one, TypeVar) else one for one in arguments]
+        return _record_reader(origin, tuple(zip(parameters, given, strict=False)))
+    if origin in (dict, list):
+        # JSON as it stands; a Mapping and a tuple are fields of a record.
+        return _object if origin is dict else _array
     if issubclass(origin, Mapping):
-        items = _object(value, place)
-        kind = arguments[1]
-        # A dict is JSON as it stands; a Mapping is a field of a record.
-        return (
-            items
-            if origin is dict
-            else {key: _read(kind, one, f"{place}[{key!r}]", bound) for key, one in items.items()}
-        )
-    if origin is list:
-        return _array(value, place)
-    if origin is frozenset:
-        return frozenset(_read(arguments[0], one, place, bound) for one in _array(value, place))
-    if origin is tuple:
-        return _tuple(arguments, _array(value, place), place, bound)
-    raise RecordError(f"{place}: this type cannot be read")
+        inner = _reader(arguments[1], bound)
+        return lambda value: _read_each(inner, _object(value).items())
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        return _pair_reader([_reader(one, bound) for one in arguments])
+    if origin in (tuple, frozenset):
+        make, inner = cast("Maker", origin), _reader(arguments[0], bound)
+        return lambda value: make(_read_each(inner, enumerate(_array(value))).values())
+    return _refuse
 
 
-def _tuple(arguments: Sequence[Hint], values: Sequence[JsonValue], place: str, bound: Bound) -> tuple[object, ...]:
-    if len(arguments) == 2 and arguments[1] is Ellipsis:
-        return tuple(_read(arguments[0], one, f"{place}[{at}]", bound) for at, one in enumerate(values))
-    if len(arguments) != len(values):
-        raise RecordError(f"{place}: {len(values)} items, expected {len(arguments)}")
-    return tuple(_read(kind, one, place, bound) for kind, one in zip(arguments, values, strict=True))
+def _read_each(inner: Reader, items: Iterable[tuple[str | int, JsonValue]]) -> dict[str | int, object]:
+    found: dict[str | int, object] = {}
+    key: str | int = ""
+    try:
+        for key, one in items:
+            found[key] = inner(one)
+    except RecordError as error:
+        raise RecordError(f"[{key!r}]{error}") from error
+    return found
 
 
-def _plain(kind: type, value: JsonValue, place: str) -> object:
+def _pair_reader(inner: Sequence[Reader]) -> Reader:
+    def read(value: JsonValue) -> object:
+        items = _array(value)
+        if len(inner) != len(items):
+            raise RecordError(f": {len(items)} items, expected {len(inner)}")
+        return tuple(one(item) for one, item in zip(inner, items, strict=True))
+
+    return read
+
+
+def _plain_reader(kind: type) -> Reader:
     if is_dataclass(kind):
-        return _record(kind, value, place, {})
+        return _record_reader(kind, ())
     if issubclass(kind, enum.Enum):
+        return _enum_reader(kind)
+
+    def read(value: JsonValue) -> object:
+        if type(value) is kind and kind is not int:
+            return value
+        if not _could_be(kind, value, ()):
+            raise RecordError(f": {_describe_value(value)}, expected {kind.__name__}")
+        if kind is float and isinstance(value, str):
+            return _FLOATS[value]
+        if isinstance(value, int) and not -_INTEGERS < value < _INTEGERS:
+            raise RecordError(f": a number of {value.bit_length()} bits")
+        return value
+
+    return read
+
+
+def _enum_reader(kind: type[enum.Enum]) -> Reader:
+    def read(value: JsonValue) -> object:
         try:
             return kind(value)
         except ValueError as error:
-            raise RecordError(f"{place}: {_describe_value(value)} is unknown to this version") from error
-    if not _could_be(kind, value, {}) and kind is not type(None):
-        raise RecordError(f"{place}: {_describe_value(value)}, expected {kind.__name__}")
-    if kind is float:
-        return _FLOATS[value] if isinstance(value, str) else value
-    if isinstance(value, int) and not -_INTEGERS < value < _INTEGERS:
-        raise RecordError(f"{place}: a number of {value.bit_length()} bits")
-    return value
+            raise RecordError(f": {_describe_value(value)} is unknown to this version") from error
+
+    return read
 
 
-def _record(kind: type, value: JsonValue, place: str, bound: Bound) -> object:
-    items = _object(value, place)
-    hints = _hints(kind)
-    given: dict[str, object] = {}
-    for item in _fields(kind):
-        if item.name in items:
-            given[item.name] = _read(hints[item.name], items[item.name], f"{place}.{item.name}", bound)
-        elif item.default is MISSING and item.default_factory is MISSING:
-            raise RecordError(f"{place}.{item.name}: missing")
-    maker = cast("Maker", kind)
-    return maker(**given)
+def _record_reader(kind: type, bound: Bound) -> Reader:
+    def read(value: JsonValue) -> object:
+        items = _object(value)
+        # Not known before the first value comes: records may contain each other.
+        needed, readers = _parts(kind, bound)
+        for name in needed:
+            if name not in items:
+                raise RecordError(f".{name}: missing")
+        given: dict[str, object] = {}
+        name = ""
+        try:
+            for name, inner in readers.items():
+                if name in items:
+                    given[name] = inner(items[name])
+        except RecordError as error:
+            raise RecordError(f".{name}{error}") from error
+        return cast("Maker", kind)(**given)
+
+    return read
+
+
+@lru_cache(maxsize=512)
+def _parts(kind: type, bound: Bound) -> tuple[Sequence[str], Mapping[str, Reader]]:
+    """The fields that have no default, and what reads each of the fields."""
+    hints, found = field_types(kind), _fields(kind)
+    needed = [item.name for item in found if item.default is MISSING and item.default_factory is MISSING]
+    return needed, {item.name: _reader(hints[item.name], bound) for item in found}
 
 
 @lru_cache(maxsize=256)
-def _hints(kind: type) -> dict[str, Hint]:
+def field_types(kind: type) -> dict[str, Hint]:
+    """The types of the fields of a record, by name."""
     try:
         # What JSON holds is anything.
         return typing.get_type_hints(kind, localns={"JsonValue": object})
@@ -221,7 +267,7 @@ def _vocabulary() -> dict[str, object]:
 @lru_cache(maxsize=256)
 def _fields(kind: type) -> tuple[Field[object], ...]:
     """The fields that JSON can hold."""
-    hints = _hints(kind)
+    hints = field_types(kind)
     return tuple(
         item
         for item in fields(kind)
@@ -229,15 +275,15 @@ def _fields(kind: type) -> tuple[Field[object], ...]:
     )
 
 
-def _object(value: JsonValue, place: str) -> JsonObject:
+def _object(value: JsonValue) -> JsonObject:
     if not isinstance(value, dict):
-        raise RecordError(f"{place}: {_describe_value(value)}, expected an object")
+        raise RecordError(f": {_describe_value(value)}, expected an object")
     return value
 
 
-def _array(value: JsonValue, place: str) -> list[JsonValue]:
+def _array(value: JsonValue) -> list[JsonValue]:
     if not isinstance(value, list):
-        raise RecordError(f"{place}: {_describe_value(value)}, expected a list")
+        raise RecordError(f": {_describe_value(value)}, expected a list")
     return value
 
 

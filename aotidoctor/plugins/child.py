@@ -21,8 +21,7 @@ from typing import TypeVar, cast
 from aotidoctor.checks.check import Check
 from aotidoctor.logs.patterns import read_patterns
 from aotidoctor.model.evidence import NotChecked
-from aotidoctor.model.record import JsonObject, JsonValue
-from aotidoctor.model.record_json import to_json
+from aotidoctor.model.record import JsonObject, JsonValue, to_json
 from aotidoctor.plugins import API
 from aotidoctor.probes.probe import History, Probe, Reuse
 

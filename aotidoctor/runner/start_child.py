@@ -18,8 +18,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from aotidoctor.model.jobs import Run, encode
-from aotidoctor.model.record import JsonObject, record
+from aotidoctor.model.jobs import Run
+from aotidoctor.model.record import JsonObject, record, values_of
 from aotidoctor.model.run import RUN_VARIABLE, ChildError, Request
 from aotidoctor.model.torch_names import CHECK_INPUTS
 from aotidoctor.runner.child_ending import ProcessWatch, child_error, send_signal
@@ -282,7 +282,9 @@ def load_key(request: Request) -> str | None:
         file = Path(payload.package or "\0").stat()
     except (OSError, ValueError):
         return None
-    return json.dumps([facts, file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns], sort_keys=True, default=encode)
+    return json.dumps(
+        [facts, file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns], sort_keys=True, default=values_of
+    )
 
 
 # The choice between a fork and a new interpreter.
@@ -453,4 +455,4 @@ def _write_request(request: Request, run_dir: RunDir, env: Mapping[str, str | No
         # What one run keeps for a later one; it goes when the runner is closed.
         "scratch": str(run_dir.path.parent / "scratch"),
     }
-    run_dir.file("request.json").write_text(json.dumps(document, default=encode), encoding="utf-8")
+    run_dir.file("request.json").write_text(json.dumps(document, default=values_of), encoding="utf-8")

@@ -8,14 +8,12 @@ that it opens no file to write to it keeps this one open.
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
-from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
-from aotidoctor.model.jobs import encode
+from aotidoctor.model.record import to_json
 
 MAX_RESULT_BYTES = 16 * 1024 * 1024
 MAX_TEXT = 256 * 1024
@@ -51,7 +49,7 @@ class Channel:
 
     def put(self, **values: Any) -> None:
         """Send part of the result now: it survives whatever the code under examination does later."""
-        self._write({"put": plain(values)})
+        self._write({"put": to_json(values)})
 
     def warn(self, text: str) -> None:
         """Send a Python warning; only the first fifty are sent."""
@@ -66,7 +64,7 @@ class Channel:
 
     def done(self, result: dict[str, Any]) -> None:
         """Send the result and the done-marker."""
-        self._write({"put": plain(result)})
+        self._write({"put": to_json(result)})
         self._write({"done": True, "t": time.monotonic()})
 
     def _write(self, record: dict[str, Any]) -> None:
@@ -83,20 +81,3 @@ class Channel:
                     os.close(fd)
         except OSError as error:
             raise ChannelLostError(str(error)) from error
-
-
-def plain(value: Any) -> Any:
-    """``value`` as JSON: records as objects, NaN and Inf as strings, tuples and sets as lists, else its ``str``."""
-    if value is None or isinstance(value, str | bool):
-        return value
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        value = encode(value)
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in value]
-    return str(value)

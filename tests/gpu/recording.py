@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 
-from aotidoctor.model import record_json
+from aotidoctor.model import record, record_json
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.report import Report
 from aotidoctor.model.run import (
@@ -31,7 +31,7 @@ def to_json(outcome: Outcome) -> dict[str, object]:
     plain = {name: value for name, value in asdict(outcome).items() if name not in LEFT_OUT}
     return {
         **plain,
-        "request": {**asdict(outcome.request), "payload": record_json.to_json(outcome.request.payload)},
+        "request": {**asdict(outcome.request), "payload": record.to_json(outcome.request.payload)},
         "ending": {"kind": type(outcome.ending).__name__, **asdict(outcome.ending)},
         "error": asdict(outcome.error) if outcome.error is not None else None,
     }

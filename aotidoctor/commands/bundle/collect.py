@@ -24,15 +24,13 @@ from aotidoctor.commands.bundle.bundle_members import (
     safe_name,
 )
 from aotidoctor.files import open_regular
-from aotidoctor.model import record_json
 from aotidoctor.model.artifact import RUNNABLE_KINDS
 from aotidoctor.model.inputs import TensorDesc
-from aotidoctor.model.record import JsonObject, JsonValue, as_object
+from aotidoctor.model.record import JsonObject, JsonValue, as_object, to_json
 from aotidoctor.model.report import Report
 from aotidoctor.model.torch_names import ITEMSIZE
 from aotidoctor.readers.package.blob import opened_blob
 from aotidoctor.readers.package.zip_archive import read_zip_directory
-from aotidoctor.reports.json.json_report import clean_json
 from aotidoctor.reports.json.json_report import host_json as host_facts
 from aotidoctor.reports.json.json_report import inputs_json as inputs_facts
 
@@ -248,7 +246,7 @@ def _collect_guarded(name: str, collector: Collector, job: BundleJob) -> Iterato
 
 def as_document(facts: Mapping[str, object]) -> JsonObject:
     """Convert plain values to strict JSON."""
-    return as_object(clean_json(facts))
+    return as_object(to_json(facts))
 
 
 def source_name(member: str) -> str:
@@ -267,7 +265,7 @@ def _case(job: BundleJob) -> Iterator[Collected]:
         sources[model.name] = {member: source_name(member) for member in (*model.kernel_sources, *wrapper)}
     document: JsonObject = {
         "schema": CASE_SCHEMA,
-        "case": record_json.to_json(bare),
+        "case": to_json(bare),
         "model": case.model.name if case.model is not None else None,
         "inputs_error": (
             None
@@ -324,7 +322,7 @@ def _package_facts(job: BundleJob) -> Iterator[Collected]:
 def _package_objects(job: BundleJob) -> Iterator[Collected]:
     objects = [item for model in job.material.report.case.artifact.models for item in model.shared_objects]
     if objects:
-        facts: JsonObject = {"shared_objects": [record_json.to_json(item) for item in objects]}
+        facts: JsonObject = {"shared_objects": [to_json(item) for item in objects]}
         yield Piece(name="package/elf.json", what="facts of the shared objects", document=facts)
 
 

@@ -22,7 +22,7 @@ from aotidoctor.commands.diff.package_differences import compare_artifacts, comp
 from aotidoctor.diagnosis.playbooks import PlaybookError, find_playbook
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.fleet import LEVELS, ComparedSide, DocumentComparison, DocumentDifference
-from aotidoctor.model.record import JsonValue, as_object, objects, record
+from aotidoctor.model.record import JsonValue, as_object, objects, record, to_json
 from aotidoctor.model.report import Playbook
 from aotidoctor.readers.host.profiles import is_profile
 from aotidoctor.readers.package.blob import opened_blob
@@ -162,9 +162,9 @@ def _crc(value: JsonValue) -> int | None:
 def _make_source(
     name: str, kind: str, report: Report, parts: tuple[str, ...], *, weights: Mapping[str, int] | None = None
 ) -> ComparedSource:
-    from aotidoctor.reports.json.json_report import clean_json, report_document
+    from aotidoctor.reports.json.json_report import report_document
 
-    node = DocumentNode(value=as_object(clean_json(report_document(report))), file=name)
+    node = DocumentNode(value=as_object(to_json(report_document(report))), file=name)
     case = report.case if kind == "package" else None
     return ComparedSource(name=name, kind=kind, node=node, parts=parts, case=case, weights=weights or {})
 

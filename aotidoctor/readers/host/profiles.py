@@ -19,7 +19,7 @@ from aotidoctor.model import record_json
 from aotidoctor.model.artifact import Artifact
 from aotidoctor.model.case import Host, TorchBuild
 from aotidoctor.model.errors import CannotExamineError, UsageError, examining
-from aotidoctor.model.record import JsonObject, JsonValue, as_object
+from aotidoctor.model.record import JsonObject, JsonValue, as_object, to_json
 from aotidoctor.readers.host.linkage import executable_stack
 from aotidoctor.readers.package.blob import opened_blob
 from aotidoctor.readers.releases.torch_releases import release_of
@@ -80,7 +80,7 @@ def is_profile(path: str) -> bool:
 
 def profile_document(host: Host, name: str) -> JsonObject:
     """The profile of ``host``, to be written as JSON."""
-    stated = {key: item for key, item in as_object(record_json.to_json(host)).items() if key not in _PASSING}
+    stated = {key: item for key, item in as_object(to_json(host)).items() if key not in _PASSING}
     return {"schema": SCHEMA, "name": name, "source": "aotidoctor env --save", "host": stated}
 
 

@@ -31,7 +31,8 @@ from aotidoctor.model.fleet_summary import (
     Overview,
     Trait,
 )
-from aotidoctor.reports.json.json_report import dump_json, pick_fields, record_json
+from aotidoctor.model.record import values_of
+from aotidoctor.reports.json.json_report import dump_json, pick_fields
 from aotidoctor.reports.markdown import Budget, fit_parts, prevent_links, prose, section_parts
 from aotidoctor.reports.page import report_view
 from aotidoctor.reports.page.blocks import (
@@ -306,7 +307,7 @@ _APART = ("argv", "version", "made", "clusters")
 def render_fleet_json(summary: Overview) -> str:
     """``summary`` as one document that ends in a newline."""
     head = fleet_verdict(summary)
-    rest = {name: value for name, value in record_json(summary).items() if name not in _APART}
+    rest = {name: value for name, value in values_of(summary).items() if name not in _APART}
     return dump_json(
         {
             "schema": SUMMARY_SCHEMA,
@@ -335,7 +336,7 @@ def render_cluster_json(summary: Overview, cluster: Cluster) -> str:
 
 
 def _cluster_json(cluster: Cluster) -> Mapping[str, object]:
-    return {**record_json(cluster), **pick_fields(cluster, "is_accepted is_news")}
+    return {**values_of(cluster), **pick_fields(cluster, "is_accepted is_news")}
 
 
 # CSV. What a spreadsheet takes for a formula, also after blanks, and in the wide letters of East Asia.

@@ -7,12 +7,10 @@ counted. Minor versions only add.
 
 from __future__ import annotations
 
-import enum
 import json
-import math
 import stat
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind
@@ -20,15 +18,13 @@ from aotidoctor.model.case import Case, Host
 from aotidoctor.model.contract import Dim, ModelContract
 from aotidoctor.model.errors import CannotExamineError, examining
 from aotidoctor.model.evidence import FileSource, RunSource, Source
-from aotidoctor.model.record import JsonObject, JsonValue, as_integer, as_object
+from aotidoctor.model.record import JsonObject, as_integer, as_object, to_json, values_of
 from aotidoctor.model.report import SCHEMA, Report
 from aotidoctor.model.torch_names import DEBUG_SETTINGS
 from aotidoctor.readers.package.blob import opened_blob
 from aotidoctor.reports.text import escaped_json
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from aotidoctor.model.artifact import StampSeen
     from aotidoctor.model.executorch import ExecutorchFile
     from aotidoctor.model.precompiled import Precompiled
@@ -40,11 +36,6 @@ if TYPE_CHECKING:
 NAMES_LISTED = 100
 # Lists of members' names, of which a damaged archive may have very many.
 _NAMED = "names_duplicate names_unsafe names_symlink names_directory bad_crc unread_crc oversized"
-
-
-def record_json(value: DataclassInstance) -> dict[str, object]:
-    """Field name to value, one level deep; ``dataclasses.asdict`` would copy, and fails on mapping proxies."""
-    return {item.name: getattr(value, item.name) for item in fields(value)}
 
 
 def pick_fields(value: object, names: str) -> dict[str, object]:
@@ -115,7 +106,7 @@ def _precompiled(found: Precompiled) -> dict[str, object]:
             }
             for one in found.functions
         ],
-        "entries": [record_json(entry) for entry in found.entries[:NAMES_LISTED]],
+        "entries": found.entries[:NAMES_LISTED],
         "n_entries": len(found.entries),
     }
 
@@ -127,7 +118,7 @@ def _executorch(found: ExecutorchFile, case: Case) -> dict[str, object]:
         "methods": [
             {
                 **pick_fields(method, "name inputs outputs"),
-                "delegates": [record_json(delegate) for delegate in method.delegates[:NAMES_LISTED]],
+                "delegates": method.delegates[:NAMES_LISTED],
                 "operators": method.operators[:NAMES_LISTED],
             }
             for method in found.methods[:NAMES_LISTED]
@@ -206,7 +197,7 @@ def names_json(table: NameTable) -> dict[str, object]:
 
 
 def _name_row(row: NameRow) -> dict[str, object]:
-    return {**record_json(row), "dims": [_dim(dim) for dim in row.dims] if row.dims is not None else None}
+    return {**values_of(row), "dims": [_dim(dim) for dim in row.dims] if row.dims is not None else None}
 
 
 def _dim(dim: Dim) -> dict[str, object]:
@@ -228,7 +219,7 @@ def inputs_json(case: Case) -> dict[str, object] | None:
             {
                 "path": path,
                 "kind": "plain" if isinstance(value, PlainValue) else "tensor",
-                **{key: item for key, item in record_json(value).items() if key != "elements"},
+                **{key: item for key, item in values_of(value).items() if key != "elements"},
             }
             for path, value in found.leaves()
         ],
@@ -307,11 +298,13 @@ def render_json(report: Report) -> str:
 
 def dump_json(document: Mapping[str, object]) -> str:
     """Strict JSON of any document built from plain values, records' tuples, mappings and enums."""
-    return escaped_json(json.dumps(clean_json(document), indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
+    text = json.dumps(to_json(document), indent=2, ensure_ascii=False, allow_nan=False)
+    # A lone surrogate has no UTF-8.
+    return escaped_json(text.encode("utf-8", "replace").decode("utf-8")) + "\n"
 
 
 def report_document(report: Report) -> dict[str, object]:
-    """``report`` as plain values, before ``clean``."""
+    """``report`` as plain values, before ``to_json``."""
     case = report.case
     further: dict[str, object] = {"debug_settings": DEBUG_SETTINGS} if report.command == "env" else {}
     if report.names is not None:
@@ -360,33 +353,6 @@ def _source(source: Source | None) -> dict[str, object] | None:
             return {"run": run, "stream": stream, "line": line}
         case None:
             return None
-
-
-def clean_json(value: object) -> JsonValue:
-    """``value`` as strict JSON can hold it. What has no JSON form becomes its text."""
-    match value:
-        case None | bool():
-            return value
-        case enum.Enum():
-            return clean_json(value.value)
-        case str():
-            return value.encode("utf-8", "replace").decode("utf-8")
-        case int():
-            return int(value)
-        case float():
-            if math.isfinite(value):
-                return float(value)
-            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-        case Mapping():
-            return {str(clean_json(str(key))): clean_json(item) for key, item in value.items()}
-        case Sequence():
-            return [clean_json(item) for item in value]
-        case set() | frozenset():
-            return [clean_json(item) for item in sorted(value, key=str)]
-        case _ if is_dataclass(value) and not isinstance(value, type):
-            return clean_json(record_json(value))
-        case _:
-            return clean_json(str(value))
 
 
 # A report that was written before, read back. In bytes; reports are cut long before.

@@ -1,16 +1,45 @@
 """Define the JSON Schemas (draft 2020-12) of ``aotidoctor.report/1`` and ``aotidoctor.diff/1``; see `schema`.
 
-They are written by hand. They state what a reader may rely on and leave the rest open: minor versions only add, so
-unknown fields are allowed everywhere, and the texts of enumerations that may grow (probes, codes, causes) are patterns
-or plain strings.
+Which fields a reader may rely on is written here; their types are those of the records. The rest is open: minor
+versions only add, so unknown fields are allowed everywhere, and the texts of enumerations that may grow (probes, codes,
+causes) are patterns or plain strings.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
+from types import NoneType, UnionType
+from typing import Union, get_args, get_origin
 
-from aotidoctor.model.fleet import DIFFERENCE_SCHEMA, LEVELS
+from aotidoctor.model.artifact import Artifact, ModelEntry
+from aotidoctor.model.case import Host, TorchBuild
+from aotidoctor.model.contract import Dim, LeafSpec, ModelContract, Unread
+from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, RunSource
+from aotidoctor.model.fleet import DIFFERENCE_SCHEMA, LEVELS, ComparedSide, DocumentDifference, HostAnswer, PackageNeeds
+from aotidoctor.model.inputs import InputSet, PlainValue, TensorDesc
+from aotidoctor.model.localization import (
+    CustodyStage,
+    Frame,
+    KernelValues,
+    Localization,
+    OutputComparison,
+    TimelineEntry,
+)
 from aotidoctor.model.record import JsonObject, JsonValue
+from aotidoctor.model.record_json import field_types
+from aotidoctor.model.report import (
+    CaseNote,
+    Diagnosis,
+    LogEvent,
+    LogReading,
+    Remedy,
+    SeenBefore,
+    Signature,
+    SignaturePart,
+)
+from aotidoctor.model.run import ChildError, Outcome, Request
+from aotidoctor.model.serving_config import NameRow, NameTable
 
 # Parts of schemas.
 TEXT: JsonObject = {"type": "string"}
@@ -52,106 +81,96 @@ def each(names: str, kind: JsonObject) -> dict[str, JsonObject]:
     return dict.fromkeys(names.split(), kind)
 
 
+def of(kind: type, names: str) -> dict[str, JsonObject]:
+    """Properties that are fields of a record, by their types there."""
+    types = field_types(kind)
+    return {name: _typed(types[name]) for name in names.split()}
+
+
+_SCALARS = {str: TEXT, int: COUNT, bool: FLAG, float: SECONDS}
+_SCALARS_OR_NULL = {str: TEXT_OR_NULL, int: COUNT_OR_NULL, bool: FLAG_OR_NULL}
+
+
+def _typed(hint: object) -> JsonObject:
+    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    kind = next(one for one in options if one is not NoneType)
+    if kind in _SCALARS:
+        return _SCALARS[kind] if len(options) == 1 else _SCALARS_OR_NULL[kind]
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return one_of(*(one.value for one in kind))
+    if get_origin(kind) is tuple:
+        return array_of(_typed(get_args(kind)[0]))
+    return OPEN
+
+
 # The file, the contract, the inputs and the host.
 ARTIFACT = nullable(
     record_of(
-        {"path": TEXT, "kind": TEXT, "size": COUNT, "models": array_of(record_of({"name": TEXT, "layout": TEXT}))},
+        {**of(Artifact, "path size"), "kind": TEXT, "models": array_of(record_of(of(ModelEntry, "name layout")))},
         optional={
-            "sha256": TEXT_OR_NULL,
+            **of(Artifact, "sha256 problem counts other_contents"),
             "n_members": COUNT,
-            "problem": TEXT_OR_NULL,
-            "counts": OPEN,
-            "other_contents": TEXTS,
-            "stamp": OPEN,
-            "executorch": OPEN,
-            "precompiled": OPEN,
+            **each("stamp executorch precompiled", OPEN),
         },
     )
 )
 
-_DIM = record_of({"static": COUNT_OR_NULL, **each("min max", {"type": ["integer", "null"]}), "expr": TEXT_OR_NULL})
-
+_INTEGER_OR_NULL: JsonObject = {"type": ["integer", "null"]}
+_DIM = record_of({**of(Dim, "static"), **each("min max", _INTEGER_OR_NULL), "expr": TEXT_OR_NULL})
 _LEAF = record_of(
     {
-        "index": COUNT,
-        "path": TEXT,
+        **of(LeafSpec, "index path input_index dtype rank device_type"),
         "kind": one_of("tensor", "constant", "unknown"),
-        "input_index": COUNT_OR_NULL,
-        "dtype": TEXT_OR_NULL,
-        "rank": COUNT_OR_NULL,
         "dims": nullable(array_of(_DIM)),
-        "strides": nullable({"type": "array", "items": {"type": ["integer", "null"]}}),
-        "device_type": TEXT_OR_NULL,
+        "strides": nullable(array_of(_INTEGER_OR_NULL)),
     },
-    optional={"generated_name": TEXT_OR_NULL, "triton_names": TEXTS, "used": FLAG_OR_NULL},
+    optional=of(LeafSpec, "generated_name triton_names used"),
 )
-
 CONTRACT = nullable(
     record_of(
         {
-            **each("model_name source", TEXT),
-            "n_inputs": COUNT,
-            **each("n_outputs n_constants", COUNT_OR_NULL),
+            **of(ModelContract, "model_name source n_inputs n_outputs n_constants outputs symbols constants kernels"),
+            **of(ModelContract, "custom_ops needs weights unknown_lines"),
             "leaves": array_of(_LEAF),
-            **each("outputs symbols constants kernels", array_of(OPEN)),
-            "custom_ops": TEXTS,
-            "needs": OPEN,
-            "weights": TEXT,
-            "unknown_lines": COUNT,
         },
-        optional={
-            "unread": array_of(record_of({"part": TEXT, "fact": TEXT, "count": COUNT, "line": COUNT, "example": TEXT}))
-        },
+        optional={"unread": array_of(record_of(of(Unread, "part fact count line example")))},
     )
 )
 
-_INPUT_LEAF: JsonObject = {
-    "anyOf": [
-        record_of(
-            {
-                "path": TEXT,
-                "kind": {"const": "tensor"},
-                "dtype": TEXT,
-                "shape": array_of(COUNT),
-                "stride": nullable(array_of({"type": "integer"})),
-                "device": TEXT,
-            }
-        ),
-        record_of({"path": TEXT, "kind": {"const": "plain"}, "type": TEXT, "text": TEXT}),
-    ]
-}
-
+_TENSOR = record_of(
+    {
+        **of(TensorDesc, "dtype shape device"),
+        "path": TEXT,
+        "kind": {"const": "tensor"},
+        "stride": nullable(array_of({"type": "integer"})),
+    }
+)
+_PLAIN = record_of({"path": TEXT, "kind": {"const": "plain"}, **of(PlainValue, "type text")})
 INPUTS = nullable(
     record_of(
-        {"path": TEXT_OR_NULL, "leaves": array_of(_INPUT_LEAF), "problem": TEXT_OR_NULL},
-        optional={"format": TEXT, "form": TEXT, "sha256": TEXT_OR_NULL, "cause": TEXT_OR_NULL, "notes": TEXTS},
+        {"path": TEXT_OR_NULL, "leaves": array_of({"anyOf": [_TENSOR, _PLAIN]}), "problem": TEXT_OR_NULL},
+        optional={**of(InputSet, "format form sha256 notes"), "cause": TEXT_OR_NULL},
     )
 )
 
 HOST = record_of(
-    {**each("system machine python", TEXT), "torch": nullable(record_of({"version": TEXT}))},
-    optional={"cores": COUNT, "threads": COUNT, "gpus": array_of(OPEN), "environment": OPEN, "tools": OPEN},
+    {**of(Host, "system machine python"), "torch": nullable(record_of(of(TorchBuild, "version")))},
+    optional=of(Host, "cores threads gpus environment tools"),
 )
 
-_NAME_ROW = record_of(
-    {"slot": COUNT, "ordinal": TEXT, "forward": TEXT_OR_NULL, "path": TEXT, "kind": TEXT},
-    optional={"dtype": TEXT_OR_NULL, "data_type": TEXT_OR_NULL, "lost": FLAG},
-)
-
+_NAME_ROW = record_of(of(NameRow, "slot ordinal forward path kind"), optional=of(NameRow, "dtype data_type lost"))
 NAMES = record_of(
-    {"release": TEXT, "servable": FLAG, "inputs": array_of(_NAME_ROW), "outputs": array_of(_NAME_ROW)},
-    optional={"obstacles": array_of(OPEN)},
+    {**of(NameTable, "release"), "servable": FLAG, **each("inputs outputs", array_of(_NAME_ROW))},
+    optional=of(NameTable, "obstacles"),
 )
 
 COMPAT = record_of(
     {
-        "needs": array_of(
-            record_of({"package": TEXT}, optional={"torch_least": TEXT_OR_NULL, "built_least": TEXT_OR_NULL})
-        ),
+        "needs": array_of(record_of(of(PackageNeeds, "package"), optional=of(PackageNeeds, "torch_least built_least"))),
         "answers": array_of(
             record_of(
-                {"package": TEXT, "host": TEXT, "answer": one_of("runs", "refused", "unknown")},
-                optional=each("because causes unknown provided", TEXTS),
+                {**of(HostAnswer, "package host"), "answer": one_of("runs", "refused", "unknown")},
+                optional=of(HostAnswer, "because causes unknown provided"),
             )
         ),
     }
@@ -162,63 +181,47 @@ COMPAT = record_of(
 _SOURCE = nullable(
     {
         "anyOf": [
-            record_of({"file": TEXT, "line": COUNT_OR_NULL}, optional={"column": COUNT}),
-            record_of({"run": {"type": "string", "pattern": ID}, "stream": TEXT, "line": COUNT_OR_NULL}),
+            record_of(of(FileSource, "file line"), optional={"column": COUNT}),
+            record_of({**of(RunSource, "stream line"), "run": {"type": "string", "pattern": ID}}),
         ]
     }
 )
-
 _DIAGNOSIS = record_of(
     {
+        **of(Diagnosis, "status title looked_like subject evidence playbook"),
         "cause": {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"},
         "rank": {"type": "integer", "minimum": 1},
-        "status": one_of("confirmed", "confirmed-in-emulation", "suspected"),
         "confidence": {"type": "number", "minimum": 0, "maximum": 1},
-        "title": TEXT,
-        "looked_like": TEXT,
-        "subject": TEXT_OR_NULL,
-        "evidence": TEXTS,
-        "remedy": record_of({"text": TEXT, "command": TEXT, "verified": FLAG, "tried": TEXT}),
-        "playbook": TEXT,
+        "remedy": record_of(of(Remedy, "text command verified tried")),
     },
-    optional={"severity": one_of("info", "warn", "error"), "confirmation": TEXT, "would_confirm": TEXT},
+    optional=of(Diagnosis, "severity confirmation would_confirm"),
 )
-
 _FINDING = record_of(
     {
-        "id": TEXT,
+        **of(Evidence, "id severity subject observed expected"),
         "code": {"type": "string", "pattern": "^[A-Z]+(-[A-Z0-9]+)+$"},
-        "severity": one_of("info", "warn", "error"),
-        "subject": TEXT_OR_NULL,
-        "observed": TEXT,
-        "expected": TEXT,
         "source": _SOURCE,
     },
-    optional={"kind": TEXT, "message": TEXT, "facts": OPEN},
+    optional=of(Evidence, "kind message facts"),
 )
-
 _RUN = record_of(
     {
-        "id": TEXT,
-        "probe": TEXT,
-        "argv": TEXTS,
+        **of(Outcome, "id argv took_effect_why seconds stdout_tail stderr_tail"),
+        **of(Request, "probe"),
         "env": {"type": "object", "additionalProperties": TEXT_OR_NULL},
         "took_effect": {"enum": [True, False, "unknown"]},
-        "took_effect_why": TEXT,
         "ending": one_of("exited", "signalled", "timed-out", "out-of-memory", "not-started"),
         "signal": TEXT_OR_NULL,
-        "exit_code": {"type": ["integer", "null"]},
-        "seconds": SECONDS,
-        **each("stdout_tail stderr_tail", TEXT),
+        "exit_code": _INTEGER_OR_NULL,
     },
     optional={
-        **each("purpose ending_why stage", TEXT),
+        **of(Outcome, "stage warnings stdout_bytes stderr_bytes"),
+        **of(Request, "purpose"),
+        "ending_why": TEXT,
         "stages_s": {"type": "object", "additionalProperties": SECONDS},
-        "error": nullable(record_of(each("type message traceback", TEXT))),
-        "warnings": TEXTS,
+        "error": nullable(record_of(of(ChildError, "type message traceback"))),
         "outputs": array_of(OPEN),
         "applied": {"type": "array"},
-        **each("stdout_bytes stderr_bytes", COUNT),
         "peak_rss_bytes": COUNT_OR_NULL,
         "fresh_process": FLAG,
     },
@@ -227,39 +230,26 @@ _RUN = record_of(
 _MEASURE: JsonObject = {"anyOf": [{"type": ["number", "null"]}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
 _COMPARISON = record_of(
     {
-        **each("path verdict dtype reference_dtype", TEXT),
-        **each("shape reference_shape", array_of(COUNT)),
+        **of(OutputComparison, "path verdict dtype reference_dtype shape reference_shape"),
         **each("max_abs max_rel error reference_error", _MEASURE),
         "needed": array_of({"type": "array", "items": _MEASURE, "minItems": 2, "maxItems": 2}),
     },
     optional={
-        **each("noise allowed", _MEASURE),
-        **each("nan reference_nan inf reference_inf", COUNT),
-        "nan_differs": FLAG,
-        "judged": TEXT_OR_NULL,
-        **each("numel far", COUNT),
-        **each("rtol atol", _MEASURE),
-        "asked": FLAG,
-        "reason": TEXT_OR_NULL,
+        **of(OutputComparison, "nan reference_nan inf reference_inf nan_differs judged numel far asked reason"),
+        **each("noise allowed rtol atol", _MEASURE),
     },
 )
-
-_CUSTODY_STAGE = record_of(
-    {**each("name verdict observed", TEXT), **each("against operator where run", TEXT_OR_NULL), "first": FLAG}
-)
-
+_CUSTODY_STAGE = record_of(of(CustodyStage, "name verdict observed against operator where run first"))
+_FRAME = record_of(of(Frame, "index function"))
 _LOCALIZATION = nullable(
     record_of(
-        {"culprit": TEXT_OR_NULL, "how": TEXT, "chain": TEXT_OR_NULL},
+        of(Localization, "culprit how") | {"chain": TEXT_OR_NULL},
         optional={
-            "check": nullable(record_of({"index": COUNT, "function": TEXT_OR_NULL})),
-            "timeline": array_of(record_of({"name": TEXT, "kind": TEXT, "call": COUNT, "state": TEXT})),
-            "calls_total": COUNT,
-            "frames": array_of(record_of({"index": COUNT, "function": TEXT_OR_NULL})),
-            **each("fault_address fault_target", TEXT_OR_NULL),
-            "values": array_of(record_of({"index": COUNT, "name": TEXT, "kind": TEXT, "buffers": array_of(OPEN)})),
-            "notes": TEXTS,
-            **each("first_bad bisected", TEXT_OR_NULL),
+            **of(Localization, "calls_total fault_address fault_target notes first_bad bisected"),
+            "check": nullable(_FRAME),
+            "timeline": array_of(record_of(of(TimelineEntry, "name kind call state"))),
+            "frames": array_of(_FRAME),
+            "values": array_of(record_of(of(KernelValues, "index name kind buffers"))),
             "comparison": array_of(_COMPARISON),
             "stages": array_of(_CUSTODY_STAGE),
         },
@@ -268,28 +258,21 @@ _LOCALIZATION = nullable(
 
 
 _STAGES = ("artifact", "host", "load", "inputs", "run", "output", "export", "compile", "link", "package", "serve")
-_FINGERPRINT = record_of(
-    {
-        "version": COUNT,
-        "family": TEXT,
-        "exact": TEXT,
-        "parts": array_of(record_of({"rule": TEXT, "text": TEXT, "granularity": one_of("family", "exact")})),
-    }
-)
+_PART = record_of({**of(SignaturePart, "rule text"), "granularity": one_of("family", "exact")})
+_FINGERPRINT = record_of({**of(Signature, "version family exact"), "parts": array_of(_PART)})
 _LOG_EVENT = record_of(
-    {"form": TEXT, "first": COUNT, "last": COUNT, "text": TEXT},
-    optional={"origin": TEXT, "stage": TEXT, "count": COUNT, "echo_of": COUNT_OR_NULL, "tainted": FLAG},
+    of(LogEvent, "form first last text"), optional=of(LogEvent, "origin stage count echo_of tainted")
 )
 _LOG = record_of(
-    {"name": TEXT, "size": COUNT, "lines": COUNT, "events": array_of(_LOG_EVENT)},
-    optional={"matches": array_of(OPEN), "more_events": COUNT, "versions": OPEN, "problems": TEXTS},
+    {**of(LogReading, "name size lines"), "events": array_of(_LOG_EVENT)},
+    optional=of(LogReading, "matches more_events versions problems"),
 )
-
-
-_NOTE = record_of({"text": TEXT, "at": TEXT, "solved": FLAG})
 _HISTORY = record_of(
-    {"of": one_of("exact", "family"), "count": COUNT, "since": TEXT, "last": TEXT},
-    optional={"host_class": TEXT, "solved": nullable(_NOTE), "notes": COUNT, "number": COUNT},
+    {**of(SeenBefore, "count since last"), "of": one_of("exact", "family")},
+    optional={
+        **of(SeenBefore, "host_class notes number"),
+        "solved": nullable(record_of(of(CaseNote, "text at solved"))),
+    },
 )
 
 
@@ -303,7 +286,7 @@ def schema() -> JsonObject:
             "stage": one_of(*_STAGES, None),
             "diagnoses": array_of(_DIAGNOSIS),
             "findings": array_of(_FINDING),
-            "not_checked": array_of(record_of(each("code name reason", TEXT), optional={"moot": FLAG})),
+            "not_checked": array_of(record_of(of(NotChecked, "code name reason"), optional=of(NotChecked, "moot"))),
             "runs": array_of(_RUN),
             "artifact": ARTIFACT,
             "contract": CONTRACT,
@@ -342,26 +325,18 @@ _COUNTS: JsonObject = {"type": "object", "additionalProperties": {"type": "integ
 
 _SIDE = record_of(
     {
+        **of(ComparedSide, "name parts verdict causes version made"),
         "label": one_of("A", "B"),
-        "name": TEXT,
         "kind": one_of("report", "bundle", "package", "host"),
-        "parts": TEXTS,
-        "verdict": TEXT_OR_NULL,
-        "causes": TEXTS,
-        **each("version made", TEXT),
     }
 )
 _DIFFERENCE = record_of(
     {
+        **of(DocumentDifference, "subject a b why playbook codes evidence"),
         "rank": {"type": "integer", "minimum": 1},
         "area": one_of("host", "package", "inputs", "outcome", "fit"),
-        **each("subject a b", TEXT),
         "level": one_of(*LEVELS),
-        "why": TEXT,
-        "playbook": TEXT_OR_NULL,
-        "codes": TEXTS,
         "diagnosed": one_of("", "A", "B"),
-        "evidence": TEXTS,
     }
 )
 

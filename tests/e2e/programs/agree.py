@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent.parent))
 import torch
 
 from aotidoctor.__main__ import COLLECT_EVERY
-from aotidoctor.worker.channel import plain
+from aotidoctor.model.record import to_json
 from aotidoctor.worker.verify import verify_program
 from aotidoctor.worker.verify.graph_rules import ProgramViolations
 from aotidoctor.worker.verify.program_load import load_programs
@@ -42,7 +42,7 @@ def main(folder: Path, given: list[Path]) -> None:
             "records": verify_program.judge(loaded, records)["records"],
             "rebuilt": loaded.program is not None,
         }
-    (folder / "records.json").write_text(json.dumps(plain(found)))
+    (folder / "records.json").write_text(json.dumps(to_json(found)))
 
 
 if __name__ == "__main__":

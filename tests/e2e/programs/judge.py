@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent.parent))
 import torch._export.utils
 
 from aotidoctor.__main__ import COLLECT_EVERY
-from aotidoctor.worker.channel import plain
+from aotidoctor.model.record import to_json
 from aotidoctor.worker.verify.graph_rules import ProgramViolations
 from aotidoctor.worker.verify.program_load import LoadedProgram, load_programs
 from aotidoctor.worker.verify.verify_program import judge
@@ -52,7 +52,7 @@ def main(folder: Path) -> None:
         records = ProgramViolations()
         loaded = load(case, folder, records)
         results.append({**judge(loaded, records, case.declared), "passes": passes(loaded)})
-    (folder / "results.json").write_text(json.dumps(plain(results)))
+    (folder / "results.json").write_text(json.dumps(to_json(results)))
 
 
 if __name__ == "__main__":

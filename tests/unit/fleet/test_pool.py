@@ -77,9 +77,10 @@ def test_a_process_ends_when_its_link_does():
     from aotidoctor.runner.helper_processes import start_companion
 
     companion = start_companion("aotidoctor.cli.batch_child", os.environ)
-    from aotidoctor.fleet.digest import Settings, settings_json
+    from aotidoctor.fleet.digest import Settings
+    from aotidoctor.model.record import as_object, to_json
 
-    pool_module.send_message(companion.link, settings_json(Settings()))
+    pool_module.send_message(companion.link, as_object(to_json(Settings())))
     pool_module.receive_message(companion.link)
     companion.link.close()
     assert companion.process.wait(30) == 0

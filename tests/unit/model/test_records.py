@@ -13,8 +13,8 @@ import pytest
 from aotidoctor.model import record_json
 from aotidoctor.model.artifact import Artifact
 from aotidoctor.model.case import Case
-from aotidoctor.model.record import record
-from aotidoctor.model.record_json import RecordError, from_json, to_json
+from aotidoctor.model.record import record, to_json
+from aotidoctor.model.record_json import RecordError, from_json
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ def test_a_value_goes_where_it_fits(name, value, expected):
         ("shape", {}, ".shape: dict fits none of its types"),
         ("boxed", {"held": [1.5]}, ".boxed.held[0]: 1.5 fits none of its types"),
         ("rows", {}, ".rows: dict, expected a list"),
-        ("numbers", [1 << 70], ".numbers: a number of 71 bits"),
+        ("numbers", [1 << 70], ".numbers[0]: a number of 71 bits"),
         ("pair", [1], ".pair: 1 items, expected 2"),
     ],
 )
@@ -130,4 +130,4 @@ def test_there_and_back():
 @pytest.mark.parametrize("kind", [Artifact, Case])
 def test_every_record_of_a_case_is_read_from_json(kind):
     # A name in an annotation that the reader does not know ends `analyze` with an error of ours.
-    assert set(record_json._hints(kind)) == {item.name for item in fields(kind)}
+    assert set(record_json.field_types(kind)) == {item.name for item in fields(kind)}

@@ -17,10 +17,10 @@ from aotidoctor.model.answers import (
     parse_answer,
 )
 from aotidoctor.model.jobs import Run
+from aotidoctor.model.record import to_json
 from aotidoctor.model.run import Exited, Outcome, Request
 from aotidoctor.triage.state import Session
 from aotidoctor.worker import JOBS
-from aotidoctor.worker.channel import plain
 from tests.unit.probes.outcomes import case
 
 GOOD = {
@@ -59,7 +59,7 @@ def test_what_is_not_is_left_out_with_its_place(job: str, part: str, value: obje
 
 def test_what_the_worker_hands_over_is_what_is_read() -> None:
     saved = SavedCalls(by="hooks", captured=(SavedCall(index=1, target="a::b", file="f.pt"),))
-    written = json.loads(json.dumps(plain({"by": saved.by, "captured": saved.captured})))
+    written = json.loads(json.dumps(to_json({"by": saved.by, "captured": saved.captured})))
     assert parse_answer(SavedCalls, written) == saved
     assert drop_malformed("op_inputs", written) == (written, ())
 

@@ -185,7 +185,7 @@ def test_stages_have_seconds_and_values_are_strict_json(runner: Runner) -> None:
     outcome = runner.run(request("slow"))
     # The program sleeps as long itself.
     assert 0.3 <= outcome.stages["run1"] <= outcome.seconds
-    assert outcome.result["value"] == "inf"
+    assert outcome.result["value"] == "Infinity"
     assert outcome.result["list"] == [1, 2]
 
 

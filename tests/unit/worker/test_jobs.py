@@ -29,9 +29,9 @@ from aotidoctor.model.jobs import (
     Verify,
     Watch,
     change_fields,
-    encode,
 )
-from aotidoctor.model.record_json import RecordError, from_json, to_json
+from aotidoctor.model.record import to_json, values_of
+from aotidoctor.model.record_json import RecordError, from_json
 from aotidoctor.model.run import Request
 from aotidoctor.worker import JOBS
 
@@ -80,7 +80,7 @@ def test_the_module_of_a_job_has_its_function(job: str) -> None:
 
 @pytest.mark.parametrize("asked", ASKED, ids=lambda one: type(one).__name__)
 def test_it_arrives_as_it_was_written(asked: Job) -> None:
-    assert from_json(type(asked), json.loads(json.dumps(asked, default=encode))) == asked
+    assert from_json(type(asked), json.loads(json.dumps(asked, default=values_of))) == asked
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=lambda one: type(one).__name__)

@@ -9,7 +9,7 @@ import math
 import pytest
 
 from aotidoctor.model.jobs import Operators
-from aotidoctor.worker.channel import plain
+from aotidoctor.model.record import to_json
 from aotidoctor.worker.operators.op_schema import ops, split_target
 from aotidoctor.worker.tensors import (
     compare_results,
@@ -134,8 +134,8 @@ def test_compare_sees_nan_dtype_shape_and_structure() -> None:
 
 
 def test_plain_is_strict_json() -> None:
-    text = json.dumps(plain({"a": math.nan, "b": (1, {2}), 3: object}), allow_nan=False)
-    assert json.loads(text)["a"] == "nan"
+    text = json.dumps(to_json({"a": math.nan, "b": (1, {2}), 3: object}), allow_nan=False)
+    assert json.loads(text)["a"] == "NaN"
 
 
 def test_ops_tell_schema_and_kernel() -> None:

@@ -14,11 +14,12 @@ from aotidoctor.model.case import Case, Host
 from aotidoctor.model.contract import Dim, ModelContract
 from aotidoctor.model.inputs import Container, InputSet, Leaf, TensorDesc, ValueStats
 from aotidoctor.model.localization import OutputComparison
+from aotidoctor.model.record import to_json
 from tests.unit.reports import builders
 
 
 def there_and_back(kind, value):
-    return record_json.from_json(kind, json.loads(json.dumps(record_json.to_json(value), allow_nan=False)))
+    return record_json.from_json(kind, json.loads(json.dumps(to_json(value), allow_nan=False)))
 
 
 @pytest.mark.parametrize("name", builders.GOLDEN)
@@ -62,7 +63,7 @@ def test_functions_are_not_written():
         args=Container(type="tuple", children=(Leaf(value=tensor),)),
         kwargs=Container(type="dict", children=()),
     )
-    assert "8" not in json.dumps(record_json.to_json(inputs)).replace("int64", "")
+    assert "8" not in json.dumps(to_json(inputs)).replace("int64", "")
     back = there_and_back(InputSet, inputs)
     assert back == inputs
     assert back.tensors()[0][1].elements is None
