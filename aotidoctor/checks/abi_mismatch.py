@@ -37,7 +37,7 @@ from aotidoctor.checks.matching.package_facts import (
 from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.case import Case, MissingSymbol
 from aotidoctor.model.evidence import Evidence, list_names, plural
-from aotidoctor.model.precompiled import Precompiled
+from aotidoctor.model.other_artifacts import Precompiled
 from aotidoctor.readers.releases.torch_releases import (
     PREFIX,
     Release,

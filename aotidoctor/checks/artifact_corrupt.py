@@ -30,8 +30,7 @@ from aotidoctor.checks.matching.package_facts import at_member, main_object
 from aotidoctor.model.artifact import ArtifactKind, CrcState, SharedObject
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource, plural, shorten
-from aotidoctor.model.executorch import ExecutorchFile
-from aotidoctor.model.precompiled import Precompiled
+from aotidoctor.model.other_artifacts import ExecutorchFile, Precompiled
 
 FIND = Finder("AD-ART-003", "artifact_corrupt")
 

@@ -24,8 +24,7 @@ from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, is_pac
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FileSource, plural, shorten
-from aotidoctor.model.executorch import ExecutorchFile
-from aotidoctor.model.precompiled import FORMS, Precompiled
+from aotidoctor.model.other_artifacts import FORMS, ExecutorchFile, Precompiled
 
 FIND = Finder("AD-ART-008", "artifact_incomplete")
 PROXY = "aoti_torch_proxy_executor_call_function"

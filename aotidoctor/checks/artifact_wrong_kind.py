@@ -25,8 +25,7 @@ from aotidoctor.checks.matching.package_facts import at_member
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FileSource, list_names, plural
-from aotidoctor.model.executorch import ExecutorchFile
-from aotidoctor.model.precompiled import FORMS
+from aotidoctor.model.other_artifacts import FORMS, ExecutorchFile
 
 FIND = Finder("AD-ART-002", "artifact_wrong_kind")
 EXPECTED = "an AOTInductor package"

@@ -24,7 +24,7 @@ from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import NOT_STATED
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FileSource, list_names
-from aotidoctor.model.executorch import AOTI_BACKENDS
+from aotidoctor.model.other_artifacts import AOTI_BACKENDS
 
 FIND = Finder("AD-PTE-002", "executorch_backend")
 _ASK = "from executorch.runtime import Runtime; print(Runtime.get().backend_registry.registered_backend_names)"

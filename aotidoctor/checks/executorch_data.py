@@ -23,7 +23,7 @@ import shlex
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FileSource, list_names, plural, shorten
-from aotidoctor.model.executorch import ExecutorchFile, NamedBlob
+from aotidoctor.model.other_artifacts import ExecutorchFile, NamedBlob
 
 FIND = Finder("AD-PTE-001", "executorch_data")
 

@@ -25,7 +25,7 @@ from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, device
 from aotidoctor.model.artifact import ArtifactKind, ModelEntry
 from aotidoctor.model.case import Case, Gpu
 from aotidoctor.model.evidence import Evidence, list_names
-from aotidoctor.model.precompiled import Precompiled
+from aotidoctor.model.other_artifacts import Precompiled
 
 FIND = Finder("AD-HOST-004", "gpu_arch_mismatch")
 KEY = "AOTI_COMPUTE_CAPABILITY"

@@ -29,7 +29,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.contract import describe_spec
 from aotidoctor.model.evidence import Evidence, FactValue
 from aotidoctor.model.expr import evaluate
-from aotidoctor.model.precompiled import CompiledFunction
+from aotidoctor.model.other_artifacts import CompiledFunction
 
 FIND = Finder("AD-IN-017", "input_range")
 

@@ -22,7 +22,7 @@ from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import metadata_value
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case
-from aotidoctor.model.precompiled import Precompiled
+from aotidoctor.model.other_artifacts import Precompiled
 
 FIND = Finder("AD-HOST-016", "load_call")
 # There is no other release of 2.10.

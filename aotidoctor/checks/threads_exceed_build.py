@@ -22,7 +22,7 @@ from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import at_member, unstated_reason
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import plural
-from aotidoctor.model.precompiled import Precompiled
+from aotidoctor.model.other_artifacts import Precompiled
 
 FIND = Finder("AD-HOST-010", "threads_exceed_build")
 

@@ -180,7 +180,7 @@ def plugins(*, list_: OnlyList = False, json: opt.Json = False) -> None:
 
     Imports each in a separate process. Exit status 1: at least one of them cannot be used.
     """
-    from aotidoctor.commands.plugins import list_plugins, plugin_list_text
+    from aotidoctor.plugins.proxies import list_plugins, plugin_list_text
 
     found = list_plugins(validate=not list_)
     if json:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from aotidoctor.model.record import JsonObject, record
 
 if TYPE_CHECKING:
-    from aotidoctor.model.executorch import ExecutorchFile
-    from aotidoctor.model.precompiled import Precompiled
+    from aotidoctor.model.other_artifacts import ExecutorchFile, Precompiled
 
 
 # An exported program as its JSON describes it.

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from aotidoctor.model.artifact import Artifact, ExportedFacts, ModelEntry, StampSeen
     from aotidoctor.model.contract import ConstantSpec, HostNeeds, ModelContract
     from aotidoctor.model.errors import InputsError
-    from aotidoctor.model.executorch import ExecutorchFile
     from aotidoctor.model.inputs import InputSet, TensorDesc
+    from aotidoctor.model.other_artifacts import ExecutorchFile
     from aotidoctor.model.record import JsonObject
 
 

@@ -31,7 +31,7 @@ Maker = Callable[..., object]  # type: ignore[explicit-any]  # each record has f
 _INTEGERS = 1 << 64
 # inputs after record: of two names the last counts.
 _MODULES = (
-    "jobs", "record", "inputs", "expr", "artifact", "contract", "errors", "evidence", "executorch", "precompiled",
+    "jobs", "record", "inputs", "expr", "artifact", "contract", "errors", "evidence", "other_artifacts",
     "case", "localization", "report", "run",
 )  # fmt: skip
 _FLOATS = {

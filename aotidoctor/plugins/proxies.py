@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 from aotidoctor.checks.check import Check
 from aotidoctor.checks.registry import CHECKS
@@ -20,14 +20,15 @@ from aotidoctor.logs.patterns import PatternError, check, read_patterns
 from aotidoctor.model.case import Case
 from aotidoctor.model.errors import AotidoctorError
 from aotidoctor.model.evidence import Evidence, NotChecked
-from aotidoctor.model.record import JsonObject, JsonValue, as_list, objects
+from aotidoctor.model.record import JsonObject, JsonValue, as_list, objects, values_of
 from aotidoctor.model.record_json import RecordError, from_json
 from aotidoctor.model.report import Extensions, Report, playbook_file, use_extensions
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.plugins import GROUPS
+from aotidoctor.plugins import API, GROUPS
 from aotidoctor.plugins.discover import PluginEntry, find_plugins
 from aotidoctor.probes import LATER, PROBES
 from aotidoctor.probes.probe import History, Plan, Probe, Reuse
+from aotidoctor.reports.text import one_line
 from aotidoctor.runner.own_command import PluginError, PluginHost
 
 # Records without the functions that look at values, for another process.
@@ -338,3 +339,40 @@ def render_with(name: str, report: Report) -> str:
     if not isinstance(answer, str):
         raise PluginError("observed no text, expected a document")
     return answer
+
+
+# The list of installed plugins (``aotidoctor plugins``).
+class PluginList(TypedDict):
+    """The document ``aotidoctor.plugins/1``; ``api`` is the version of the plugin interface.
+
+    A plugin has the fields of ``PluginEntry``, and its ``problem``: None if it can be used, or was not validated.
+    """
+
+    schema: str
+    api: int
+    validated: bool
+    plugins: list[dict[str, object]]
+
+
+def list_plugins(*, validate: bool) -> PluginList:
+    """List all entry points; with ``validate`` each is imported in a process of its own."""
+    entries = find_plugins()
+    problems: dict[PluginEntry, str] = {}
+    if validate and entries:
+        with PluginHost() as host:
+            problems = dict(load_plugins(entries, host).broken)
+    rows = [{**values_of(entry), "problem": problems.get(entry)} for entry in entries]
+    return PluginList(schema="aotidoctor.plugins/1", api=API, validated=validate, plugins=rows)
+
+
+def plugin_list_text(found_: PluginList) -> str:
+    """The list as text for a terminal."""
+    if not found_["plugins"]:
+        return f"no plugins are installed (interface {found_['api']})\n"
+    good = "ok" if found_["validated"] else "not validated"
+    lines = [
+        f"{row['distribution']} {row['version']}  {row['group']} {row['name']} = {row['target']}: "
+        f"{row['problem'] or good}"
+        for row in found_["plugins"]
+    ]
+    return "".join(f"{one_line(line, 1000)}\n" for line in lines)

@@ -32,7 +32,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.contract import OutputSpec
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity, list_names
 from aotidoctor.model.expr import Expr, Sym, evaluate
-from aotidoctor.model.precompiled import CALLABLE_FORMS, FORMS
+from aotidoctor.model.other_artifacts import CALLABLE_FORMS, FORMS
 from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
 from aotidoctor.model.torch_names import ITEMSIZE, foreign
 from aotidoctor.probes.dead_context import dead_context_facts, first_error_symptom, text_before_dead_context

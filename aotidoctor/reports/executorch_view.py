@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.evidence import list_names, plural, shorten
-from aotidoctor.model.executorch import Delegate, ExecutorchFile, PlanTensor, PteMethod
-from aotidoctor.model.precompiled import FORMS, CompiledFunction, Precompiled
+from aotidoctor.model.other_artifacts import (
+    FORMS,
+    CompiledFunction,
+    Delegate,
+    ExecutorchFile,
+    PlanTensor,
+    Precompiled,
+    PteMethod,
+)
 from aotidoctor.reports.text import one_line
 
 _METHODS_SUMMED = 3

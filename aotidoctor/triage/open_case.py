@@ -26,9 +26,8 @@ from aotidoctor.triage.missing_file import examining_file, refuse_missing_code, 
 if TYPE_CHECKING:
     from aotidoctor.model.artifact import Artifact, ExportedFacts, StampSeen
     from aotidoctor.model.contract import ModelContract
-    from aotidoctor.model.executorch import ExecutorchFile, PteMethod
     from aotidoctor.model.inputs import Container, InputSet
-    from aotidoctor.model.precompiled import Precompiled
+    from aotidoctor.model.other_artifacts import ExecutorchFile, Precompiled, PteMethod
     from aotidoctor.model.record import JsonObject
     from aotidoctor.readers.package.blob import Blob
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.model.contract import ConstantSpec, Dim, HostNeeds, LeafSpec, ModelContract, OutputSpec
-from aotidoctor.model.executorch import EMPTY_SHA256, ExecutorchFile, PlanTensor, PteMethod
 from aotidoctor.model.expr import Num
 from aotidoctor.model.inputs import Container, Leaf
+from aotidoctor.model.other_artifacts import EMPTY_SHA256, ExecutorchFile, PlanTensor, PteMethod
 
 _DEVICES = {"CudaBackend": "cuda", "MetalBackend": "mps", "mps": "mps"}
 _COPIES = "et_copy::"

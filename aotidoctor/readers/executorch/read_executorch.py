@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from aotidoctor.model.artifact import SharedObject
-from aotidoctor.model.executorch import AOTI_BACKENDS, Delegate, ExecutorchFile, NamedBlob, PlanTensor, PteMethod
+from aotidoctor.model.other_artifacts import AOTI_BACKENDS, Delegate, ExecutorchFile, NamedBlob, PlanTensor, PteMethod
 from aotidoctor.model.torch_names import scalar_type
 from aotidoctor.readers.inputs.tensor_values import decode
 from aotidoctor.readers.package.blob import Blob

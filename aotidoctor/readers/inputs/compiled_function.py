@@ -14,7 +14,7 @@ from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import Dim, HostNeeds, LeafSpec, ModelContract
 from aotidoctor.model.expr import Expr, Num, Opaque
 from aotidoctor.model.inputs import Container, InputSet, Leaf, Tree, walk_call, with_leaves
-from aotidoctor.model.precompiled import CompiledFunction, Parameter, Precompiled
+from aotidoctor.model.other_artifacts import CompiledFunction, Parameter, Precompiled
 from aotidoctor.readers.inputs.describe_pickle import TensorReader, describe_tensor, plain_value
 from aotidoctor.readers.inputs.pickle_machine import Entries, Items, PickleCall, PickleGlobal, Value, load_pickle
 from aotidoctor.readers.inputs.tensor_values import FileStorage, MalformedError, device_name

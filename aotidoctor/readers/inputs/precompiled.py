@@ -24,7 +24,7 @@ from aotidoctor.model.artifact import Artifact, ArtifactKind, StorageContent
 from aotidoctor.model.contract import Dim, LeafSpec
 from aotidoctor.model.expr import Num
 from aotidoctor.model.inputs import Container, Leaf, SpecError, Tree, parse_spec, with_leaves
-from aotidoctor.model.precompiled import CacheEntry, CompiledFunction, Parameter, Precompiled
+from aotidoctor.model.other_artifacts import CacheEntry, CompiledFunction, Parameter, Precompiled
 from aotidoctor.readers.inputs.compiled_function import (
     MAX_STEPS,
     MOST_NAMES,

@@ -26,8 +26,7 @@ from aotidoctor.reports.text import escaped_json
 
 if TYPE_CHECKING:
     from aotidoctor.model.artifact import StampSeen
-    from aotidoctor.model.executorch import ExecutorchFile
-    from aotidoctor.model.precompiled import Precompiled
+    from aotidoctor.model.other_artifacts import ExecutorchFile, Precompiled
     from aotidoctor.model.run import Ending, Outcome
     from aotidoctor.model.serving_config import NameRow, NameTable
 

@@ -10,7 +10,7 @@ from aotidoctor.checks import input_dtype
 from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import Reads
 from aotidoctor.model.inputs import Container, PlainValue, ValueStats
-from aotidoctor.model.precompiled import CompiledFunction, Precompiled
+from aotidoctor.model.other_artifacts import CompiledFunction, Precompiled
 from tests.unit.checks.input_builders import CONSTANT, Spec, ask, call, case_of, contract_of, tensor
 
 X16 = Spec(16, 16)
