@@ -139,7 +139,7 @@ def normalized_text(text: str) -> str:
     return _PLACEHOLDER.sub(r"<\1>", text)
 
 
-# Kinds of differences: playbook and weight.
+# Kinds of differences, by area.
 class DifferenceRule(NamedTuple):
     """A kind of difference. ``playbook`` is the slug of a cause, None if no playbook names such a difference."""
 
@@ -149,186 +149,122 @@ class DifferenceRule(NamedTuple):
     why: str
 
 
+# Playbook, level and reason.
+_RULES: Mapping[str, Mapping[str, tuple[str | None, str, str]]] = {
+    "host": {
+        "platform": ("platform-mismatch", "decisive", "compiled code runs only on one system and architecture"),
+        "torch-release": (
+            "abi-mismatch",
+            "decisive",
+            "a package calls functions of torch whose set changes from release to release",
+        ),
+        "torch-build": ("abi-mismatch", "relevant", "builds of one release differ in their build options"),
+        "torch-cuda": ("driver-mismatch", "decisive", "the CUDA that torch was built for needs a driver to match"),
+        "torch-abi": ("abi-mismatch", "decisive", "the two ABIs of std::string do not link with each other"),
+        "torch": ("toolchain-missing", "decisive", "nothing can be loaded without torch"),
+        "isa": ("isa-mismatch", "relevant", "packages are compiled for the instructions of the build machine"),
+        "isa-needed": ("isa-mismatch", "decisive", "the package was compiled for these instructions"),
+        "gpu": ("gpu-arch-mismatch", "decisive", "GPU code is compiled for a compute capability"),
+        "gpu-name": ("gpu-arch-mismatch", "minor", "a different GPU of the same compute capability"),
+        "gpu-none": ("device-unavailable", "decisive", "a GPU package needs a GPU"),
+        "gpu-count": ("device-index", "relevant", "a device index counts the available GPUs"),
+        "driver": ("driver-mismatch", "relevant", "the driver determines which CUDA versions can run"),
+        "glibc": ("abi-mismatch", "relevant", "a .so requires the symbol versions of its build machine"),
+        "library": ("missing-library", "decisive", "the loader must find every library that the .so names"),
+        "symbol": ("abi-mismatch", "decisive", "no library there provides the symbol"),
+        "threads": (
+            "threads-exceed-build",
+            "relevant",
+            "some kernels have room only for the threads of the build machine",
+        ),
+        "memory": ("out-of-memory", "relevant", "weights and buffers must fit"),
+        "openmp": ("openmp-conflict", "relevant", "two OpenMP runtimes in one process hang or crash"),
+        "tmpdir": ("tmpdir", "decisive", "a package is unpacked there before it is loaded"),
+        "compiler": ("toolchain-missing", "relevant", "a package without .so is compiled when it is loaded"),
+        "tool": (None, "minor", "determines which probes can run, not what fails"),
+        "setting-threads": ("threads-exceed-build", "relevant", "determines the number of threads"),
+        "setting-device": ("device-unavailable", "relevant", "determines which GPUs are visible, and their numbers"),
+        "setting-library": ("missing-library", "relevant", "determines which libraries are found first"),
+        "setting-memory": ("out-of-memory", "relevant", "determines how memory is allocated"),
+        "setting-cuda": ("cuda-race", "relevant", "determines in which order kernels run and errors surface"),
+        "setting-aoti": ("load-api", "relevant", "read by torch or by the package itself"),
+        "setting": (None, "minor", "no playbook names this variable"),
+        "python": (None, "minor", "a package does not depend on the version of Python"),
+        "system-software": (None, "minor", "its relevant parts are compared separately"),
+        "distribution-package": ("abi-mismatch", "relevant", "torch loads it into the same process"),
+    },
+    "package": {
+        "kind": ("artifact-wrong-kind", "decisive", "only an AOTInductor package can be loaded with this API"),
+        "layout": ("load-api", "relevant", "the layout determines which loader accepts it"),
+        "models": ("model-name", "decisive", "a model is loaded by its name"),
+        "machine": ("platform-mismatch", "decisive", "compiled code runs only on one architecture"),
+        "backend": ("backend-unsupported", "decisive", "the runtime must have every backend that the methods need"),
+        "data-key": (
+            "weights-not-loaded",
+            "relevant",
+            "data are found by their keys, and the .ptd must be of the same export",
+        ),
+        "needed": ("missing-library", "relevant", "the loader must find every library that the .so names"),
+        "feature": (None, "minor", "a debug facility that was compiled in"),
+        "device": ("load-device", "decisive", "it was compiled for a different device"),
+        "package-isa": ("isa-mismatch", "decisive", "one needs CPU instructions that the other does not"),
+        "capability": ("gpu-arch-mismatch", "decisive", "GPU code is compiled for a compute capability"),
+        "package-torch": ("abi-mismatch", "relevant", "compiled with a different release of torch"),
+        "package-abi": ("abi-mismatch", "decisive", "the two ABIs of std::string do not link with each other"),
+        "package-cuda": ("driver-mismatch", "relevant", "compiled with a different CUDA version"),
+        "package-threads": ("threads-exceed-build", "relevant", "compiled for a different number of threads"),
+        "operators": ("custom-op-missing", "relevant", "a custom operator must be registered before loading"),
+        "weights-place": ("weights-not-loaded", "relevant", "weights outside the .so must be loaded or found"),
+        "damage": ("artifact-corrupt", "decisive", "a member's bytes differ from those that were written"),
+        "random": ("nondeterministic", "relevant", "results differ between runs by design"),
+        "uninitialized": ("uninitialized-read", "relevant", "a kernel reads uninitialized memory"),
+        "kernels": ("codegen-bug", "relevant", "different generated code for the same model"),
+        "origin": (None, "minor", "where and with what it was built"),
+        "content": (None, "minor", "the files differ; the differences are listed one by one"),
+        "constant": ("weights-mismatch", "decisive", "weights are found by name, and must have its type and shape"),
+        "weight-bytes": ("weights-differ", "relevant", "the same weights have the same checksum"),
+        "leaf": ("input-tree", "decisive", "a call must have the same leaves"),
+        "leaf-keyword": ("input-kwargs", "decisive", "a keyword argument must be passed as such"),
+        "leaf-kind": ("input-nontensor", "decisive", "a tensor is not a constant"),
+        "leaf-dtype": ("input-dtype", "decisive", "inputs are read as the dtype that was compiled"),
+        "leaf-rank": ("input-rank", "decisive", "sizes are read by position"),
+        "leaf-shape": ("input-shape", "decisive", "a static size is compiled in"),
+        "leaf-range": ("input-range", "decisive", "sizes beyond the compiled range are not guarded"),
+        "leaf-stride": ("input-stride", "decisive", "elements are found by the strides that were compiled"),
+        "leaf-symbol": ("input-shape-disagree", "relevant", "sizes that are one symbol must be equal"),
+        "leaf-device": ("input-device", "decisive", "memory of a different device cannot be read"),
+        "output": ("output-spec", "relevant", "the caller gets a different result"),
+    },
+    "inputs": {
+        "given": ("input-count", "decisive", "a call must have the same leaves"),
+        "given-keyword": ("input-kwargs", "decisive", "a keyword argument must be passed as such"),
+        "given-kind": ("input-nontensor", "decisive", "only tensors reach the compiled code"),
+        "given-dtype": ("input-dtype", "decisive", "inputs are read as the dtype that was compiled"),
+        "given-rank": ("input-rank", "decisive", "sizes are read by position"),
+        "given-shape": ("input-shape", "relevant", "a different size, inside or outside the compiled range"),
+        "given-stride": ("input-stride", "decisive", "elements are found by the strides that were compiled"),
+        "given-device": ("input-device", "decisive", "memory of a different device cannot be read"),
+        "given-layout": ("input-layout", "decisive", "only strided tensors can be read"),
+        "given-lazy": ("input-lazy-bit", "decisive", "compiled code ignores the lazy bit"),
+        "given-offset": ("input-stride", "minor", "a different offset in its storage"),
+        "given-alias": ("input-alias", "relevant", "inputs that share memory see each other's writes"),
+        "given-nan": ("input-nan", "relevant", "NaN and Inf go through to the outputs"),
+        "given-values": ("index-out-of-range", "relevant", "integers that are indices must be in range"),
+        "given-constant": ("input-constant-changed", "relevant", "a value that was baked in is not read again"),
+        "given-detail": (None, "minor", "no playbook names this property"),
+        "given-problem": ("inputs-file-corrupt", "decisive", "an unreadable file passes no inputs"),
+    },
+    "outcome": {
+        "verdict": (None, "outcome", "the outcome"),
+        "cause": (None, "outcome", "diagnosed only on one side"),
+        "finding": (None, "outcome", "found only on one side"),
+        "signature": (None, "outcome", "not the same failure"),
+        "run": (None, "outcome", "the same probe ended differently"),
+        "tool-version": (None, "minor", "different versions of aotidoctor may find different things"),
+    },
+}
 DIFFERENCE_RULES = {
-    # The machine.
-    "platform": DifferenceRule(
-        "host", "platform-mismatch", "decisive", "compiled code runs only on one system and architecture"
-    ),
-    "torch-release": DifferenceRule(
-        "host",
-        "abi-mismatch",
-        "decisive",
-        "a package calls functions of torch whose set changes from release to release",
-    ),
-    "torch-build": DifferenceRule(
-        "host", "abi-mismatch", "relevant", "builds of one release differ in their build options"
-    ),
-    "torch-cuda": DifferenceRule(
-        "host", "driver-mismatch", "decisive", "the CUDA that torch was built for needs a driver to match"
-    ),
-    "torch-abi": DifferenceRule(
-        "host", "abi-mismatch", "decisive", "the two ABIs of std::string do not link with each other"
-    ),
-    "torch": DifferenceRule("host", "toolchain-missing", "decisive", "nothing can be loaded without torch"),
-    "isa": DifferenceRule(
-        "host", "isa-mismatch", "relevant", "packages are compiled for the instructions of the build machine"
-    ),
-    "isa-needed": DifferenceRule("host", "isa-mismatch", "decisive", "the package was compiled for these instructions"),
-    "gpu": DifferenceRule("host", "gpu-arch-mismatch", "decisive", "GPU code is compiled for a compute capability"),
-    "gpu-name": DifferenceRule("host", "gpu-arch-mismatch", "minor", "a different GPU of the same compute capability"),
-    "gpu-none": DifferenceRule("host", "device-unavailable", "decisive", "a GPU package needs a GPU"),
-    "gpu-count": DifferenceRule("host", "device-index", "relevant", "a device index counts the available GPUs"),
-    "driver": DifferenceRule(
-        "host", "driver-mismatch", "relevant", "the driver determines which CUDA versions can run"
-    ),
-    "glibc": DifferenceRule(
-        "host", "abi-mismatch", "relevant", "a .so requires the symbol versions of its build machine"
-    ),
-    "library": DifferenceRule(
-        "host", "missing-library", "decisive", "the loader must find every library that the .so names"
-    ),
-    "symbol": DifferenceRule("host", "abi-mismatch", "decisive", "no library there provides the symbol"),
-    "threads": DifferenceRule(
-        "host", "threads-exceed-build", "relevant", "some kernels have room only for the threads of the build machine"
-    ),
-    "memory": DifferenceRule("host", "out-of-memory", "relevant", "weights and buffers must fit"),
-    "openmp": DifferenceRule("host", "openmp-conflict", "relevant", "two OpenMP runtimes in one process hang or crash"),
-    "tmpdir": DifferenceRule("host", "tmpdir", "decisive", "a package is unpacked there before it is loaded"),
-    "compiler": DifferenceRule(
-        "host", "toolchain-missing", "relevant", "a package without .so is compiled when it is loaded"
-    ),
-    "tool": DifferenceRule("host", None, "minor", "determines which probes can run, not what fails"),
-    "setting-threads": DifferenceRule("host", "threads-exceed-build", "relevant", "determines the number of threads"),
-    "setting-device": DifferenceRule(
-        "host", "device-unavailable", "relevant", "determines which GPUs are visible, and their numbers"
-    ),
-    "setting-library": DifferenceRule(
-        "host", "missing-library", "relevant", "determines which libraries are found first"
-    ),
-    "setting-memory": DifferenceRule("host", "out-of-memory", "relevant", "determines how memory is allocated"),
-    "setting-cuda": DifferenceRule(
-        "host", "cuda-race", "relevant", "determines in which order kernels run and errors surface"
-    ),
-    "setting-aoti": DifferenceRule("host", "load-api", "relevant", "read by torch or by the package itself"),
-    "setting": DifferenceRule("host", None, "minor", "no playbook names this variable"),
-    "python": DifferenceRule("host", None, "minor", "a package does not depend on the version of Python"),
-    "system-software": DifferenceRule("host", None, "minor", "its relevant parts are compared separately"),
-    "distribution-package": DifferenceRule("host", "abi-mismatch", "relevant", "torch loads it into the same process"),
-    # The package.
-    "kind": DifferenceRule(
-        "package", "artifact-wrong-kind", "decisive", "only an AOTInductor package can be loaded with this API"
-    ),
-    "layout": DifferenceRule("package", "load-api", "relevant", "the layout determines which loader accepts it"),
-    "models": DifferenceRule("package", "model-name", "decisive", "a model is loaded by its name"),
-    "machine": DifferenceRule(
-        "package", "platform-mismatch", "decisive", "compiled code runs only on one architecture"
-    ),
-    "backend": DifferenceRule(
-        "package", "backend-unsupported", "decisive", "the runtime must have every backend that the methods need"
-    ),
-    "data-key": DifferenceRule(
-        "package",
-        "weights-not-loaded",
-        "relevant",
-        "data are found by their keys, and the .ptd must be of the same export",
-    ),
-    "needed": DifferenceRule(
-        "package", "missing-library", "relevant", "the loader must find every library that the .so names"
-    ),
-    "feature": DifferenceRule("package", None, "minor", "a debug facility that was compiled in"),
-    "device": DifferenceRule("package", "load-device", "decisive", "it was compiled for a different device"),
-    "package-isa": DifferenceRule(
-        "package", "isa-mismatch", "decisive", "one needs CPU instructions that the other does not"
-    ),
-    "capability": DifferenceRule(
-        "package", "gpu-arch-mismatch", "decisive", "GPU code is compiled for a compute capability"
-    ),
-    "package-torch": DifferenceRule(
-        "package", "abi-mismatch", "relevant", "compiled with a different release of torch"
-    ),
-    "package-abi": DifferenceRule(
-        "package", "abi-mismatch", "decisive", "the two ABIs of std::string do not link with each other"
-    ),
-    "package-cuda": DifferenceRule("package", "driver-mismatch", "relevant", "compiled with a different CUDA version"),
-    "package-threads": DifferenceRule(
-        "package", "threads-exceed-build", "relevant", "compiled for a different number of threads"
-    ),
-    "operators": DifferenceRule(
-        "package", "custom-op-missing", "relevant", "a custom operator must be registered before loading"
-    ),
-    "weights-place": DifferenceRule(
-        "package", "weights-not-loaded", "relevant", "weights outside the .so must be loaded or found"
-    ),
-    "damage": DifferenceRule(
-        "package", "artifact-corrupt", "decisive", "a member's bytes differ from those that were written"
-    ),
-    "random": DifferenceRule("package", "nondeterministic", "relevant", "results differ between runs by design"),
-    "uninitialized": DifferenceRule("package", "uninitialized-read", "relevant", "a kernel reads uninitialized memory"),
-    "kernels": DifferenceRule("package", "codegen-bug", "relevant", "different generated code for the same model"),
-    "origin": DifferenceRule("package", None, "minor", "where and with what it was built"),
-    "content": DifferenceRule("package", None, "minor", "the files differ; the differences are listed one by one"),
-    "constant": DifferenceRule(
-        "package", "weights-mismatch", "decisive", "weights are found by name, and must have its type and shape"
-    ),
-    "weight-bytes": DifferenceRule("package", "weights-differ", "relevant", "the same weights have the same checksum"),
-    "leaf": DifferenceRule("package", "input-tree", "decisive", "a call must have the same leaves"),
-    "leaf-keyword": DifferenceRule("package", "input-kwargs", "decisive", "a keyword argument must be passed as such"),
-    "leaf-kind": DifferenceRule("package", "input-nontensor", "decisive", "a tensor is not a constant"),
-    "leaf-dtype": DifferenceRule(
-        "package", "input-dtype", "decisive", "inputs are read as the dtype that was compiled"
-    ),
-    "leaf-rank": DifferenceRule("package", "input-rank", "decisive", "sizes are read by position"),
-    "leaf-shape": DifferenceRule("package", "input-shape", "decisive", "a static size is compiled in"),
-    "leaf-range": DifferenceRule(
-        "package", "input-range", "decisive", "sizes beyond the compiled range are not guarded"
-    ),
-    "leaf-stride": DifferenceRule(
-        "package", "input-stride", "decisive", "elements are found by the strides that were compiled"
-    ),
-    "leaf-symbol": DifferenceRule(
-        "package", "input-shape-disagree", "relevant", "sizes that are one symbol must be equal"
-    ),
-    "leaf-device": DifferenceRule("package", "input-device", "decisive", "memory of a different device cannot be read"),
-    "output": DifferenceRule("package", "output-spec", "relevant", "the caller gets a different result"),
-    # The call.
-    "given": DifferenceRule("inputs", "input-count", "decisive", "a call must have the same leaves"),
-    "given-keyword": DifferenceRule("inputs", "input-kwargs", "decisive", "a keyword argument must be passed as such"),
-    "given-kind": DifferenceRule("inputs", "input-nontensor", "decisive", "only tensors reach the compiled code"),
-    "given-dtype": DifferenceRule(
-        "inputs", "input-dtype", "decisive", "inputs are read as the dtype that was compiled"
-    ),
-    "given-rank": DifferenceRule("inputs", "input-rank", "decisive", "sizes are read by position"),
-    "given-shape": DifferenceRule(
-        "inputs", "input-shape", "relevant", "a different size, inside or outside the compiled range"
-    ),
-    "given-stride": DifferenceRule(
-        "inputs", "input-stride", "decisive", "elements are found by the strides that were compiled"
-    ),
-    "given-device": DifferenceRule("inputs", "input-device", "decisive", "memory of a different device cannot be read"),
-    "given-layout": DifferenceRule("inputs", "input-layout", "decisive", "only strided tensors can be read"),
-    "given-lazy": DifferenceRule("inputs", "input-lazy-bit", "decisive", "compiled code ignores the lazy bit"),
-    "given-offset": DifferenceRule("inputs", "input-stride", "minor", "a different offset in its storage"),
-    "given-alias": DifferenceRule(
-        "inputs", "input-alias", "relevant", "inputs that share memory see each other's writes"
-    ),
-    "given-nan": DifferenceRule("inputs", "input-nan", "relevant", "NaN and Inf go through to the outputs"),
-    "given-values": DifferenceRule(
-        "inputs", "index-out-of-range", "relevant", "integers that are indices must be in range"
-    ),
-    "given-constant": DifferenceRule(
-        "inputs", "input-constant-changed", "relevant", "a value that was baked in is not read again"
-    ),
-    "given-detail": DifferenceRule("inputs", None, "minor", "no playbook names this property"),
-    "given-problem": DifferenceRule("inputs", "inputs-file-corrupt", "decisive", "an unreadable file passes no inputs"),
-    # The outcome.
-    "verdict": DifferenceRule("outcome", None, "outcome", "the outcome"),
-    "cause": DifferenceRule("outcome", None, "outcome", "diagnosed only on one side"),
-    "finding": DifferenceRule("outcome", None, "outcome", "found only on one side"),
-    "signature": DifferenceRule("outcome", None, "outcome", "not the same failure"),
-    "run": DifferenceRule("outcome", None, "outcome", "the same probe ended differently"),
-    "tool-version": DifferenceRule(
-        "outcome", None, "minor", "different versions of aotidoctor may find different things"
-    ),
+    kind: DifferenceRule(area, *others) for area, rules in _RULES.items() for kind, others in rules.items()
 }
 
 
