@@ -179,9 +179,9 @@ class KernelCall:
     name: str
     kind: str
     line: int | None = None
-    arguments: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     source_nodes: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
     grid: tuple[str, ...] = ()
     warps: str | None = None
     shared: str | None = None

@@ -101,6 +101,7 @@ class Evidence:
     ``facts`` are machine-readable details for playbooks and treatments. ``id`` is given by the pipeline.
     """
 
+    id: str = ""
     code: str
     kind: str
     severity: Severity
@@ -110,7 +111,6 @@ class Evidence:
     message: str = ""
     source: Source | None = None
     facts: Mapping[str, FactValue] = field(default_factory=dict)
-    id: str = ""
 
 
 @record

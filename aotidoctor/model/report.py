@@ -187,15 +187,15 @@ class Diagnosis:
     rank: int
     status: Status
     confidence: float
+    severity: Severity = Severity.ERROR
     title: str
     looked_like: str
     subject: str | None
     evidence: tuple[str, ...]
     remedy: Remedy
-    playbook: str
-    severity: Severity = Severity.ERROR
     confirmation: str = ""
     would_confirm: str = ""
+    playbook: str
     stage: str = ""
 
 

@@ -10,23 +10,24 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from aotidoctor.model.artifact import Artifact, ArtifactKind
+from aotidoctor.model.artifact import Artifact, ArtifactKind, Metadata
 from aotidoctor.model.case import Case, Host
-from aotidoctor.model.contract import Dim, ModelContract
+from aotidoctor.model.contract import ConstantSpec, Dim, KernelCall, LeafSpec, ModelContract
 from aotidoctor.model.errors import CannotExamineError, examining
 from aotidoctor.model.evidence import FileSource, RunSource, Source
+from aotidoctor.model.other_artifacts import CompiledFunction, ExecutorchFile, Parameter, Precompiled, PteMethod
 from aotidoctor.model.record import JsonObject, as_integer, as_object, to_json, values_of
-from aotidoctor.model.report import SCHEMA, Report
+from aotidoctor.model.report import SCHEMA, Diagnosis, Report
 from aotidoctor.model.torch_names import DEBUG_SETTINGS
 from aotidoctor.readers.package.blob import opened_blob
 from aotidoctor.reports.text import escaped_json
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from aotidoctor.model.artifact import StampSeen
-    from aotidoctor.model.other_artifacts import ExecutorchFile, Precompiled
     from aotidoctor.model.run import Ending, Outcome
     from aotidoctor.model.serving_config import NameRow, NameTable
 
@@ -40,6 +41,27 @@ _NAMED = "names_duplicate names_unsafe names_symlink names_directory bad_crc unr
 def pick_fields(value: object, names: str) -> dict[str, object]:
     """The fields that ``names`` names, in that order."""
     return {name: getattr(value, name) for name in names.split()}
+
+
+# What of a record only checks read. All else is in the report, in the order of the record: a new field, too.
+_UNLISTED: Mapping[type, tuple[str, ...]] = {
+    Dim: ("among",),
+    LeafSpec: ("stride_exprs", "mutated", "reads", "walks", "walked"),
+    ConstantSpec: ("offset", "strided", "values"),
+    KernelCall: ("guarded",),
+    Metadata: ("stamp",),
+    CompiledFunction: ("problem",),
+    Parameter: ("tree",),
+    PteMethod: ("external", "devices"),
+    Host: ("missing_folders",),
+    Diagnosis: ("stage",),
+}
+
+
+def listed(value: DataclassInstance) -> dict[str, object]:
+    """The fields of a record that reports have."""
+    unlisted = _UNLISTED.get(type(value), ())
+    return {name: item for name, item in values_of(value).items() if name not in unlisted}
 
 
 def artifact_json(case: Case) -> dict[str, object]:
@@ -70,7 +92,7 @@ def artifact_json(case: Case) -> dict[str, object]:
                 "wrapper_member": model.wrapper_member,
                 "wrapper_lines": model.wrapper_cpp.count("\n") if model.wrapper_cpp is not None else None,
                 "n_kernel_sources": len(model.kernel_sources),
-                "metadata": [pick_fields(m, "member values problem") for m in model.metadata],
+                "metadata": [listed(item) for item in model.metadata],
                 **pick_fields(model, "extern_member extern_problem"),
                 "extern_ops": [pick_fields(node, "name target") for node in model.extern_nodes[:NAMES_LISTED]],
                 "n_extern_ops": len(model.extern_nodes),
@@ -91,15 +113,12 @@ def artifact_json(case: Case) -> dict[str, object]:
 
 def _precompiled(found: Precompiled) -> dict[str, object]:
     """The content of an artifact of torch.compile."""
-    names = (
-        "name source backend device_type python torch toolkit triton gpu threads grad_mode baked requires_grad graph"
-    )
     return {
-        **pick_fields(found, "form torch_key key magic kind damage missing stale unread"),
+        **listed(found),
         "functions": [
             {
-                **pick_fields(one, names),
-                "parameters": [pick_fields(parameter, "name kind default") for parameter in one.parameters],
+                **listed(one),
+                "parameters": [listed(parameter) for parameter in one.parameters],
                 "guards": one.guards[:NAMES_LISTED],
                 "external": one.external[:NAMES_LISTED],
             }
@@ -116,7 +135,7 @@ def _executorch(found: ExecutorchFile, case: Case) -> dict[str, object]:
         **pick_fields(found, "program identifier version expected_size n_segments problem"),
         "methods": [
             {
-                **pick_fields(method, "name inputs outputs"),
+                **listed(method),
                 "delegates": method.delegates[:NAMES_LISTED],
                 "operators": method.operators[:NAMES_LISTED],
             }
@@ -154,30 +173,24 @@ def _stamp(seen: StampSeen) -> dict[str, object]:
 
 # Contract, inputs and host. A report of `run` or `check` shows this many constants and kernels; `inspect` shows all.
 _LISTED = 50
-_CONSTANT = "name original_fqn dtype shape stride device_type data_size kind from_folded"
-_KERNEL = "name kind line origins source_nodes arguments grid warps shared device_code unchecked"
 
 
 def contract_json(found: ModelContract | None, *, whole: bool) -> dict[str, object] | None:
     """Write the contract as plain values; ``whole`` lists all constants and kernels."""
     if found is None:
         return None
-    listed = None if whole else _LISTED
+    most = None if whole else _LISTED
     return {
         **pick_fields(found, "model_name source member n_inputs n_outputs n_constants"),
         "leaves": [
-            {
-                **pick_fields(leaf, "index path kind input_index generated_name triton_names dtype rank"),
-                "dims": [_dim(dim) for dim in leaf.dims] if leaf.dims is not None else None,
-                **pick_fields(leaf, "strides device_type used source_line check_line"),
-            }
+            {**listed(leaf), "dims": [_dim(dim) for dim in leaf.dims] if leaf.dims is not None else None}
             for leaf in found.leaves
         ],
         **pick_fields(found, "outputs symbols"),
-        "constants": [pick_fields(item, _CONSTANT) for item in found.constants[:listed]],
-        "kernels": [pick_fields(kernel, _KERNEL) for kernel in found.kernels[:listed]],
+        "constants": [listed(item) for item in found.constants[:most]],
+        "kernels": [listed(kernel) for kernel in found.kernels[:most]],
         "n_kernels": len(found.kernels),
-        "bound_checks": found.bound_checks[:listed],
+        "bound_checks": found.bound_checks[:most],
         **pick_fields(found, "custom_ops needs weights"),
         "in_spec": found.in_spec if whole else None,
         "out_spec": found.out_spec if whole else None,
@@ -200,7 +213,7 @@ def _name_row(row: NameRow) -> dict[str, object]:
 
 
 def _dim(dim: Dim) -> dict[str, object]:
-    return {**pick_fields(dim, "static min max"), "expr": str(dim.expr) if dim.expr is not None else None}
+    return {**listed(dim), "expr": str(dim.expr) if dim.expr is not None else None}
 
 
 def inputs_json(case: Case) -> dict[str, object] | None:
@@ -229,13 +242,14 @@ def inputs_json(case: Case) -> dict[str, object] | None:
 
 def host_json(found: Host) -> dict[str, object]:
     """Describe the host: every field of the record but those that only a check reads."""
-    left_out = {"missing_folders"}
+    values = listed(found)
     if found.profile is None:
         # Without a profile, of a host that was not looked at.
-        left_out |= {"profile", *(() if found.unstated else ("unstated",))}
-    names = [item.name for item in fields(found) if item.name not in left_out]
+        del values["profile"]
+        if not found.unstated:
+            del values["unstated"]
     return {
-        **pick_fields(found, " ".join(names)),
+        **values,
         "missing_symbols": found.missing_symbols[:NAMES_LISTED],
         "n_missing_symbols": len(found.missing_symbols),
     }
@@ -247,7 +261,7 @@ _OUTPUTS_LISTED = 64
 
 def run_json(outcome: Outcome) -> dict[str, object]:
     """One child run, as plain values."""
-    request, error = outcome.request, outcome.error
+    request = outcome.request
     # Descriptions of the last call's outputs, the first of them when there are very many.
     calls = outcome.result.get("outputs")
     outputs = calls[-1] if isinstance(calls, list) and calls else None
@@ -262,7 +276,7 @@ def run_json(outcome: Outcome) -> dict[str, object]:
         "stage": outcome.stage,
         "stages_s": outcome.stages,
         "seconds": outcome.seconds,
-        "error": pick_fields(error, "type message traceback") if error else None,
+        "error": outcome.error,
         "warnings": outcome.warnings,
         "outputs": list(outputs[:_OUTPUTS_LISTED]) if isinstance(outputs, list) else [],
         "applied": outcome.result.get("applied", []),
@@ -316,24 +330,10 @@ def report_document(report: Report) -> dict[str, object]:
         "started": report.started,
         "duration_s": report.seconds,
         **pick_fields(report, "verdict stage"),
-        "diagnoses": [
-            {
-                **pick_fields(diagnosis, "cause rank status confidence severity title looked_like subject evidence"),
-                "remedy": pick_fields(diagnosis.remedy, "text command verified tried"),
-                **pick_fields(diagnosis, "confirmation would_confirm playbook"),
-            }
-            for diagnosis in report.diagnoses
-        ],
-        "findings": [
-            {
-                **pick_fields(finding, "id code kind severity subject observed expected message"),
-                "source": _source(finding.source),
-                "facts": finding.facts,
-            }
-            for finding in report.findings
-        ],
-        "not_checked": [pick_fields(item, "code name reason moot") for item in report.not_checked],
-        "runs": ([] if not report.runs else [run_json(outcome) for outcome in report.runs]),
+        "diagnoses": [listed(diagnosis) for diagnosis in report.diagnoses],
+        "findings": [{**listed(finding), "source": _source(finding.source)} for finding in report.findings],
+        "not_checked": report.not_checked,
+        "runs": [run_json(outcome) for outcome in report.runs],
         **pick_fields(report, "plan localization"),
         "artifact": artifact_json(case) if case.artifact.path else None,
         "contract": contract_json(case.contract, whole=report.command == "inspect"),

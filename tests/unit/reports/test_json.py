@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import MappingProxyType
 
 import jsonschema
@@ -124,3 +124,11 @@ def test_anything_becomes_strict_json_in_utf8(value):
     text.encode("utf-8")
     first = strict(text)
     assert strict(json_.dump_json(first)) == first
+
+
+def test_a_record_is_listed_whole_but_for_fields_that_it_has():
+    for kind, names in json_._UNLISTED.items():
+        assert set(names) <= {item.name for item in fields(kind)}, kind
+    report = builders.misleading()
+    [first, *_] = strict(json_.render_json(report))["diagnoses"]
+    assert {*first, "stage"} == {item.name for item in fields(report.diagnoses[0])}
