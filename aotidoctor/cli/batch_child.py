@@ -30,7 +30,7 @@ from aotidoctor.cli.execute import (
 )
 from aotidoctor.commands import batch
 from aotidoctor.fleet import pool
-from aotidoctor.fleet.digest import Settings, content_digest
+from aotidoctor.fleet.cache import Settings, content_digest
 from aotidoctor.fleet.items import EXECUTING, FleetItem, read_item
 from aotidoctor.fleet.results import result_row
 from aotidoctor.model.errors import CANNOT_EXAMINE, INTERNAL_ERROR, CannotExamineError, LimitReachedError

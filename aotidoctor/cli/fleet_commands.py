@@ -151,7 +151,7 @@ def batch(
     shape = page_format(format_, json=json)
     executes = command in (BatchCommand.RUN, BatchCommand.VERIFY)
     from aotidoctor.commands.batch import BatchRequest
-    from aotidoctor.fleet.digest import Settings
+    from aotidoctor.fleet.cache import Settings
     from aotidoctor.fleet.pool import processors
 
     settings = Settings(

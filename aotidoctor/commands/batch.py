@@ -15,9 +15,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from aotidoctor.files import open_regular
-from aotidoctor.fleet.cache import Cache
+from aotidoctor.fleet.cache import Cache, Settings, host_digest, tool_digest
 from aotidoctor.fleet.dask_cluster import Patience
-from aotidoctor.fleet.digest import Settings, host_digest, tool_digest
 from aotidoctor.fleet.flow import FleetFlow, FleetTally, FlowContext, JudgingEngine
 from aotidoctor.fleet.items import FOR_HOSTS, FleetItem, ItemSearch, find_items
 from aotidoctor.fleet.pool import Limits, Pool, SameProcess

@@ -23,7 +23,7 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from aotidoctor.fleet.digest import host_digest, tool_digest
+from aotidoctor.fleet.cache import host_digest, tool_digest
 from aotidoctor.fleet.pool import Limits, Pool, PoolAnswer, PoolJob
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.fleet import KILLED

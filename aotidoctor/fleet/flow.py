@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from aotidoctor.fleet.cache import Cache
-from aotidoctor.fleet.digest import DIGEST_VERSION, Settings, answer_key
+from aotidoctor.fleet.cache import DIGEST_VERSION, Cache, Settings, answer_key
 from aotidoctor.fleet.items import FleetItem, item_json
 from aotidoctor.fleet.pool import PoolAnswer, PoolJob
 from aotidoctor.fleet.results import ResultsFolder

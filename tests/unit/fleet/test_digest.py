@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.fleet import digest
-from aotidoctor.fleet.digest import NotReadableError, Settings, answer_key, content_digest, host_digest
+from aotidoctor.fleet import cache
+from aotidoctor.fleet.cache import NotReadableError, Settings, answer_key, content_digest, host_digest
 from aotidoctor.fleet.items import FleetItem
 from tests.unit.reports import builders
 
@@ -68,7 +68,7 @@ def test_any_change_below_a_folder_changes_its_digest(tmp_path, change):
 
 def test_a_folder_of_too_many_files_has_no_digest(tmp_path, monkeypatch):
     path = folder(tmp_path / "model")
-    monkeypatch.setattr(digest, "MOST_FILES", 2)
+    monkeypatch.setattr(cache, "MOST_FILES", 2)
     content_digest(str(path))
     (path / "third").touch()
     with pytest.raises(NotReadableError, match="more than 2 files"):

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.fleet.cache import Cache
-from aotidoctor.fleet.digest import Settings, answer_key, content_digest
+from aotidoctor.fleet.cache import Cache, Settings, answer_key, content_digest
 from aotidoctor.fleet.flow import FleetFlow, FleetTally, FlowContext
 from aotidoctor.fleet.items import FleetItem, read_item
 from aotidoctor.fleet.pool import PoolAnswer

@@ -77,7 +77,7 @@ def test_a_process_ends_when_its_link_does():
     from aotidoctor.runner.helper_processes import start_companion
 
     companion = start_companion("aotidoctor.cli.batch_child", os.environ)
-    from aotidoctor.fleet.digest import Settings
+    from aotidoctor.fleet.cache import Settings
     from aotidoctor.model.record import as_object, to_json
 
     pool_module.send_message(companion.link, as_object(to_json(Settings())))
