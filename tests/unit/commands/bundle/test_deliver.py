@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import stat
+from contextlib import contextmanager
 
 import pytest
 
@@ -85,26 +86,30 @@ def test_a_map_that_is_a_link_or_a_folder_or_somebody_elses_is_not_used(tmp_path
         send(BundleTarget(path=tmp_path / "b.zip", map_path=foreign))
 
 
-@pytest.fixture
-def small_disk(request):
-    """Files have at most 1500 bytes: the map fits, the bundle does not."""
+@contextmanager
+def small_disk(most=1500):
+    """Within: files have at most so many bytes. Of 1500 the map fits, the bundle does not.
+
+    No fixture: it would still hold when pytest writes the outcome of the test, maybe to a larger file.
+    """
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (getattr(request, "param", 1500), limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-def test_a_full_disk_leaves_nothing_half_written(tmp_path, small_disk):
-    with pytest.raises(CannotExamineError, match=r"could not write .*b.zip: File too large"):
+def test_a_full_disk_leaves_nothing_half_written(tmp_path):
+    with small_disk(), pytest.raises(CannotExamineError, match=r"could not write .*b.zip: File too large"):
         send(BundleTarget(path=tmp_path / "b.zip"))
     assert os.listdir(tmp_path) == []
 
 
-def test_an_old_bundle_stays_when_the_new_one_cannot_be_written(tmp_path, request):
+def test_an_old_bundle_stays_when_the_new_one_cannot_be_written(tmp_path):
     target = BundleTarget(path=tmp_path / "b.zip")
     old = send(target).data
-    request.getfixturevalue("small_disk")
-    with pytest.raises(CannotExamineError):
+    with small_disk(), pytest.raises(CannotExamineError):
         send(target)
     assert target.path.read_bytes() == old
 
@@ -163,8 +168,7 @@ def test_as_a_kind_of_report(tmp_path):
         deliver_report(MATERIAL.report, tmp_path / "x", ENVIRON, redact=True)
 
 
-@pytest.mark.parametrize("small_disk", [10], indirect=True)
-def test_a_map_file_that_cannot_be_written_is_said(tmp_path, small_disk):
-    with pytest.raises(CannotExamineError, match=r"could not write .*map.json: File too large"):
+def test_a_map_file_that_cannot_be_written_is_said(tmp_path):
+    with small_disk(10), pytest.raises(CannotExamineError, match=r"could not write .*map.json: File too large"):
         send(BundleTarget(path=tmp_path / "b.zip"))
     assert os.listdir(tmp_path) == []
