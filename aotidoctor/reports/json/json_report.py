@@ -18,7 +18,7 @@ from aotidoctor.model.contract import ConstantSpec, Dim, KernelCall, LeafSpec, M
 from aotidoctor.model.errors import CannotExamineError, examining
 from aotidoctor.model.evidence import FileSource, RunSource, Source
 from aotidoctor.model.other_artifacts import CompiledFunction, ExecutorchFile, Parameter, Precompiled, PteMethod
-from aotidoctor.model.record import JsonObject, as_integer, as_object, to_json, values_of
+from aotidoctor.model.record import JsonObject, as_object, to_json, values_of
 from aotidoctor.model.report import SCHEMA, Diagnosis, Report
 from aotidoctor.model.torch_names import DEBUG_SETTINGS
 from aotidoctor.readers.package.blob import opened_blob
@@ -373,25 +373,13 @@ def read_saved_report(path: str) -> JsonObject:
 
 
 def saved_case(report: JsonObject) -> Case:
-    """Read the artifact and the host of a saved report."""
+    """Read the artifact and the host of a saved report, as far as they are well-formed."""
+    from aotidoctor.model.record_json import read_fitting
+
     artifact = as_object(report.get("artifact"))
-    kinds = {kind.value: kind for kind in ArtifactKind}
+    named: JsonObject = {name: artifact.get(name) for name in ("path", "kind", "size")}
+    texts = dict.fromkeys(("system", "machine", "python"), "")
     return Case(
-        artifact=Artifact(
-            path=str(artifact.get("path") or ""),
-            kind=kinds.get(str(artifact.get("kind")), ArtifactKind.OTHER),
-            size=as_integer(artifact.get("size")) or 0,
-        ),
-        host=_host(as_object(report.get("host"))),
+        artifact=read_fitting(Artifact, named, {"path": "", "kind": ArtifactKind.OTHER, "size": 0}),
+        host=read_fitting(Host, as_object(report.get("host")), texts),
     )
-
-
-def _host(machine: JsonObject) -> Host:
-    from aotidoctor.model.record_json import RecordError, from_json
-
-    try:
-        return from_json(Host, machine)
-    except RecordError:
-        names = ("system", "machine", "python")
-        system, kind, python = (str(machine.get(name) or "") for name in names)
-        return Host(system=system, machine=kind, python=python)

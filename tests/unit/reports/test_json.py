@@ -132,3 +132,10 @@ def test_a_record_is_listed_whole_but_for_fields_that_it_has():
     report = builders.misleading()
     [first, *_] = strict(json_.render_json(report))["diagnoses"]
     assert {*first, "stage"} == {item.name for item in fields(report.diagnoses[0])}
+
+
+def test_of_a_saved_case_only_what_is_malformed_is_lost():
+    host = {"system": "Linux", "machine": 3, "glibc": "2.36", "gpus": "two"}
+    case = json_.saved_case({"artifact": {"path": "m.pt2", "kind": "new", "size": "big"}, "host": host})
+    assert (case.artifact.path, case.artifact.kind.value, case.artifact.size) == ("m.pt2", "other", 0)
+    assert (case.host.system, case.host.machine, case.host.glibc, case.host.gpus) == ("Linux", "", "2.36", ())
