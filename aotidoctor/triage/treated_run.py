@@ -23,19 +23,20 @@ from aotidoctor.checks.registry import CHECKS
 from aotidoctor.diagnosis.playbooks import find_playbook
 from aotidoctor.diagnosis.rank import confirm, is_guess, rerank
 from aotidoctor.diagnosis.treatments import combine, plan_treatment
-from aotidoctor.model.evidence import Evidence, Severity, list_names
+from aotidoctor.model.evidence import Evidence, FactValue, Severity, list_names
 from aotidoctor.model.record import as_list, record
 from aotidoctor.model.report import Diagnosis, EventKind, Treatment
 from aotidoctor.model.run import Outcome
 from aotidoctor.model.torch_names import CHECK_INPUTS
 from aotidoctor.probes import emulation
 from aotidoctor.probes.payload import call_outputs, reference_comparison, run_of, same_outputs
-from aotidoctor.probes.probe import evidence, succeeded
+from aotidoctor.probes.probe import RunFinder, succeeded
 from aotidoctor.readers.releases.torch_releases import built_by, release_of
 from aotidoctor.triage.state import Session, TreatedRun
 
 # One treated run, compared with the run without the treatment.
 TREATMENT_CODE, TREATMENT = "AD-TREAT-001", "treatment"
+FIND = RunFinder(TREATMENT_CODE, TREATMENT, "")
 # Causes whose treatment passes the same values in the order in which the compiled code reads them: equal bits then show
 # that this code uses the tensor's own strides, or its lazy bits (an extern operator does). A cast is no such proof: a
 # narrower tensor is read past its end, and the zeros that happen to be there may give the right answer.
@@ -126,15 +127,15 @@ def evidence_of(trial: TreatedRun) -> Evidence:
         observed = "different outputs, which also disagree with the reference"
     else:
         observed = "different outputs, but not those that would prove it"
-    return evidence(
-        TREATMENT_CODE,
-        kind,
-        Severity.INFO,
-        trial.outcome,
-        observed=f"{trial.treatment.text}: {observed}",
-        expected="the failure gone",
-        facts={"cause": trial.treatment.cause, "treatment": trial.treatment.name},
-    )
+    return _evidence(trial.treatment, trial.outcome, kind, observed, expected="the failure gone")
+
+
+def _evidence(
+    treatment: Treatment, outcome: Outcome, kind: str, observed: str, *, expected: str, **facts: FactValue
+) -> Evidence:
+    words = f"{treatment.text}: {observed}"
+    facts = {"cause": treatment.cause, "treatment": treatment.name, **facts}
+    return FIND.info(outcome)(kind, None, observed=words, expected=expected, facts=facts)
 
 
 VERDICTS = {
@@ -326,19 +327,7 @@ def _try_in_emulation(session: Session, treatment: Treatment, baseline: Outcome)
     if outcome is None:
         return None
     healed = emulation.finished_clean(outcome)
-    session.add(
-        [
-            evidence(
-                TREATMENT_CODE,
-                "healed" if healed else "stayed",
-                Severity.INFO,
-                outcome,
-                observed=f"{treatment.text}: {'no fault in emulation' if healed else 'the fault remained'}",
-                expected="the fault gone",
-                facts={"cause": treatment.cause, "treatment": treatment.name, "emulated": True},
-            )
-        ]
-    )
-    verdict = "healed" if healed else "the failure remained"
-    session.ended(treatment.name, outcome.seconds, verdict, ok=healed, kind=EventKind.TREATMENT)
+    kind, observed = ("healed", "no fault in emulation") if healed else ("stayed", "the fault remained")
+    session.add([_evidence(treatment, outcome, kind, observed, expected="the fault gone", emulated=True)])
+    session.ended(treatment.name, outcome.seconds, VERDICTS[kind], ok=healed, kind=EventKind.TREATMENT)
     return outcome
