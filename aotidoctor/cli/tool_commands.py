@@ -142,9 +142,9 @@ def explain(
         case PageFormat.MD:
             write_stdout(manual.markdown(page))
         case PageFormat.RICH:
-            from aotidoctor.reports.terminal import markdown_page as terminal_page
+            from aotidoctor.reports.terminal.terminal_layout import markdown_page_text
 
-            write_stdout(terminal_page.markdown_page_text(manual.markdown(page), stream=sys.stdout, environ=os.environ))
+            write_stdout(markdown_page_text(manual.markdown(page), stream=sys.stdout, environ=os.environ))
 
 
 class Document(str, enum.Enum):

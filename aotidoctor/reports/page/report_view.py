@@ -177,7 +177,7 @@ _OF_INPUTS = ("input_rank", "input_dtype")
 _BEFORE_CALL = ("start", "import", "setup", "load", "after_load")
 
 
-@record
+@record(kw_only=False)
 class LabelledLine:
     """A labelled line of the first screen; ``is_code`` marks text to copy."""
 
@@ -204,8 +204,8 @@ def _compat_rows(report: Report, compat: Compatibility) -> tuple[LabelledLine, .
         steps.append((_STATE, "aotidoctor env --save host.json"))
     rows: list[LabelledLine] = []
     for text, command in steps:
-        rows.append(LabelledLine(label="" if rows else "What to do", text=one_line(text, 600)))
-        rows.append(LabelledLine(label="", text=command, is_code=True))
+        rows.append(LabelledLine("" if rows else "What to do", one_line(text, 600)))
+        rows.append(LabelledLine("", command, is_code=True))
     return tuple(row for row in rows if row.text)
 
 
@@ -224,17 +224,9 @@ def first_rows(report: Report) -> tuple[LabelledLine, ...]:
     # What a store of cases knows of the failure.
     return (
         *rows,
-        *(
-            (LabelledLine(label="Seen before", text=seen_before_text(report.history)),)
-            if report.history is not None
-            else ()
-        ),
+        *((LabelledLine("Seen before", seen_before_text(report.history)),) if report.history is not None else ()),
         # What aotidoctor itself could not do: of no weight for the verdict, and no secret.
-        *(
-            (LabelledLine(label="Failed here", text=f"{list_names(faults, _FAULTS_LISTED)}: {_FAULT}"),)
-            if faults
-            else ()
-        ),
+        *((LabelledLine("Failed here", f"{list_names(faults, _FAULTS_LISTED)}: {_FAULT}"),) if faults else ()),
     )
 
 
@@ -256,15 +248,15 @@ def _diagnosis_rows(report: Report, diagnosis: Diagnosis) -> tuple[LabelledLine,
         inputs_not_checked = f"whether its inputs are what the package was compiled for: {how}"
     rows = [
         *_program_rows(report),
-        LabelledLine(label="Subject", text=one_line(diagnosis.subject or "")),
-        LabelledLine(label="Looked like", text=one_line(diagnosis.looked_like)),
-        LabelledLine(label="Perhaps" if report.verdict == "unknown" else "Is", text=what_it_is(report, diagnosis)),
-        LabelledLine(label="How sure", text=how_sure(diagnosis)),
-        LabelledLine(label="What to do", text=one_line(diagnosis.remedy.text, 600)),
-        LabelledLine(label="", text=diagnosis.remedy.command, is_code=True),
-        LabelledLine(label="", text=one_line(tried_line(diagnosis.remedy), 600)),
-        LabelledLine(label="Not checked", text=inputs_not_checked),
-        *[LabelledLine(label="" if at else "Try next", text=step) for at, step in enumerate(steps[:2])],
+        LabelledLine("Subject", one_line(diagnosis.subject or "")),
+        LabelledLine("Looked like", one_line(diagnosis.looked_like)),
+        LabelledLine("Perhaps" if report.verdict == "unknown" else "Is", what_it_is(report, diagnosis)),
+        LabelledLine("How sure", how_sure(diagnosis)),
+        LabelledLine("What to do", one_line(diagnosis.remedy.text, 600)),
+        LabelledLine("", diagnosis.remedy.command, is_code=True),
+        LabelledLine("", one_line(tried_line(diagnosis.remedy), 600)),
+        LabelledLine("Not checked", inputs_not_checked),
+        *[LabelledLine("" if at else "Try next", step) for at, step in enumerate(steps[:2])],
     ]
     return tuple(row for row in rows if row.text)
 
@@ -281,7 +273,7 @@ def _program_rows(report: Report) -> list[LabelledLine]:
     if WATCHED not in report.extra or not report.runs:
         return []
     ended = next((f"{item.subject}: {item.observed}" for item in report.findings if item.code == "AD-RUN-033"), "")
-    return [LabelledLine(label="Program", text=one_line(ended))]
+    return [LabelledLine("Program", one_line(ended))]
 
 
 def what_it_is(report: Report, diagnosis: Diagnosis) -> str:
@@ -326,21 +318,19 @@ def how_sure(diagnosis: Diagnosis) -> str:
 
 def _unknown_rows(report: Report) -> tuple[LabelledLine, ...]:
     if log_page.is_log(report):
-        return tuple(LabelledLine(label=label, text=text) for label, text in log_page.log_unknown_rows(report))
+        return tuple(LabelledLine(label, text) for label, text in log_page.log_unknown_rows(report))
     failed = first_failed(report.runs)
-    rows = [LabelledLine(label="Fails in", text=report.stage)] if report.stage else []
+    rows = [LabelledLine("Fails in", report.stage)] if report.stage else []
     if WATCHED in report.extra:
-        rows += [*_program_rows(report), LabelledLine(label="Says", text=last_words(report.runs[0]))]
+        rows += [*_program_rows(report), LabelledLine("Says", last_words(report.runs[0]))]
     elif failed is not None:
-        rows.append(LabelledLine(label="Known", text=f"{run_ending(failed)} in {failed.stage} [{failed.id}]"))
-        rows.append(LabelledLine(label="Says", text=last_words(failed)))
+        rows.append(LabelledLine("Known", f"{run_ending(failed)} in {failed.stage} [{failed.id}]"))
+        rows.append(LabelledLine("Says", last_words(failed)))
     else:
         # What is wrong where every run returned.
         found = next((item for item in report.findings if item.severity is Severity.ERROR), None)
         rows.append(
-            LabelledLine(
-                label="Known", text=(f"{one_line(found.message, 300)} [{found.id}]" if found is not None else "")
-            )
+            LabelledLine("Known", (f"{one_line(found.message, 300)} [{found.id}]" if found is not None else ""))
         )
     # Inputs that nothing describes: with others than they were compiled for, kernels read other memory.
     if report.case.inputs is None:
@@ -348,12 +338,9 @@ def _unknown_rows(report: Report) -> tuple[LabelledLine, ...]:
     else:
         reasons = (item.reason for item in report.not_checked if item.name in _OF_INPUTS and not item.moot)
         unknown_inputs = one_line(next(reasons, ""), 300)
-    rows.append(LabelledLine(label="Not told", text=unknown_inputs))
+    rows.append(LabelledLine("Not told", unknown_inputs))
     rows = [row for row in rows if row.text]
-    rows.extend(
-        LabelledLine(label="Try next" if number == 0 else "", text=text)
-        for number, text in enumerate(next_steps(report))
-    )
+    rows.extend(LabelledLine("Try next" if number == 0 else "", text) for number, text in enumerate(next_steps(report)))
     return tuple(rows)
 
 

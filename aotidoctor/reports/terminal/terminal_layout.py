@@ -363,3 +363,18 @@ def sections_text(
             show_section(section, out)
 
     return capture_for_stream(show, stream=stream, environ=environ, unfolded=unfolded).lstrip("\n")
+
+
+# A page of Markdown, for `explain`.
+_WIDEST_PAGE, _UNFOLDED_PAGE = 100, 80
+
+
+def markdown_page_text(markdown: str, *, stream: TextIO, environ: Mapping[str, str]) -> str:
+    """``markdown`` as ``stream`` can show it, in lines that are not too long to read."""
+    # It takes longer to import than all of rich that a report needs.
+    from rich.markdown import Markdown
+
+    def show(console: Console) -> None:
+        console.print(Markdown(markdown, code_theme="ansi_dark"), width=min(console.width, _WIDEST_PAGE))
+
+    return capture_for_stream(show, stream=stream, environ=environ, unfolded=_UNFOLDED_PAGE)

@@ -127,6 +127,17 @@ def test_a_check(tree, tmp_path):
     assert_as_written("Add a check", tree, NAME="blank_name", CAUSE="artifact-layout", files=3)
 
 
+def test_a_section_that_every_format_shows(tree):
+    again = '    "again": ("Again", again_blocks),\n'
+    moon = '    "moon": ("Moon", lambda report, _: (NoteBlock(words=f"full over {report.case.host.system}"),)),\n'
+    tree.replace("aotidoctor/reports/page/report_page.py", again, moon + again)
+    for kind in ("rich", "md", "html"):
+        text = tree.run("check", str(PACKAGE), "-v", "--format", kind)
+        assert text.count("Moon") >= 1, kind
+        assert text.count("full over Linux") == 1, kind
+    assert_as_written("Add a section to a report", tree, files=1)
+
+
 def test_a_host_fact_that_every_format_shows(tree):
     tree.replace("aotidoctor/readers/host/host_facts.py", "        distribution=distribution(),\n", MOON)
     tree.replace("aotidoctor/model/case.py", "    distribution: str | None = None\n", MOON_FIELD)
