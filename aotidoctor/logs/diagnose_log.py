@@ -168,6 +168,8 @@ UNKNOWN, UNREAD = "AD-LOG-002", "AD-LOG-003"
 _LONGEST, _FRAMES = 300, 5
 # Causes whose subject is a kernel where no input is named.
 _OF_KERNELS = ("index-out-of-range", "cuda-device-assert", "integer-division", "kernel-crash", "cuda-illegal-access")
+# The cause whose subject is the user's line.
+_OF_THE_MODEL = "model-error"
 _KERNEL = re.compile(r"\b(?:cpp|triton)_(?:[a-z]+_)*?fused_\w+")
 # A frame of the model below those of PyTorch: ``forward (/home/me/model.py:10)``.
 _USERS_FRAME = re.compile(r"forward \((?:[^\n()]{0,400}[/\\])?(?P<file>[^\n/\\()]{1,120}\.py):(?P<line>\d{1,7})\)")
@@ -256,6 +258,7 @@ def _known_evidence(match: LogMatch, reading: LogReading) -> Evidence:
         facts.setdefault("kernel", kernel[0])
     is_lead = match.confidence < LEAST_CONFIDENCE
     subject = facts.get("subject") or (facts.get("kernel") if pattern.cause in _OF_KERNELS else None)
+    subject = subject or (where if pattern.cause == _OF_THE_MODEL else None)
     return Evidence(
         code=KNOWN,
         kind=pattern.cause,
@@ -371,9 +374,9 @@ def _listed_frames(text: str) -> list[str]:
 
 
 def _users_place(frame: str) -> str:
-    """File and line of a forward, if the file is not in a folder of installed packages; empty for other frames."""
+    """The place of a forward, if its file is not in a folder of installed packages; empty for other frames."""
     found = None if "-packages" in frame or "/torch/" in frame else _USERS_FRAME.fullmatch(frame)
-    return f"{found['file']}, line {found['line']}" if found is not None else ""
+    return f"{found['file']}:{found['line']}, in forward" if found is not None else ""
 
 
 def with_ids(findings: Sequence[Evidence]) -> list[Evidence]:

@@ -173,12 +173,13 @@ FALSE = """torch._dynamo.exc.Unsupported: Data-dependent assertion failed (canno
 @pytest.mark.parametrize(
     ("log", "cause", "words"),
     [
-        (traced("KeyError: 'missing'"), "export-unsupported", "itself raises KeyError: 'missing', model.py, line 12"),
+        (traced("KeyError: 'missing'"), "export-unsupported", "itself raises KeyError: 'missing', model.py:12, in forward"),
         (traced("AssertionError: three rows are needed"), "export-unsupported", "itself raises AssertionError: three"),
-        (traced(OBSERVED), "export-unsupported", "itself raises KeyError('missing'), model.py, line 12"),
-        (traced(FALSE), "export-unsupported", "an assertion of the model does not hold"),
-        (traced("RuntimeError: shape '[7, -1]' is invalid for input of size 12", *META), "input-shape", "model.py, line 12: shape '[7, -1]'"),
-        (traced("IndexError: index 5 is out of bounds for dimension 0 with size 3", *META), "index-out-of-range", "the model takes what does not exist, model.py"),
+        (traced(OBSERVED), "export-unsupported", "itself raises KeyError('missing'), model.py:12"),
+        (traced(FALSE), "model-error", "model.py:12, in forward: an assertion does not hold"),
+        (traced("RuntimeError: shape '[7, -1]' is invalid for input of size 12", *META), "model-error", "model.py:12, in forward: shape '[7, -1]'"),
+        (traced("IndexError: index 5 is out of bounds for dimension 0 with size 3", *META), "model-error", "model.py:12, in forward: index 5 is out"),
+        (traced("RuntimeError: Given groups=1, weight of size [4, 3, 3, 3], expected input[1, 5, 8, 8] to have 3 channels, but got 5 channels instead", *META), "model-error", "model.py:12, in forward: Given groups=1"),
     ],
 )  # fmt: skip
 def test_an_error_of_the_model_is_not_the_exporters(log, cause, words):
