@@ -10,6 +10,7 @@ import json
 import pytest
 
 from aotidoctor.commands.classify import classify_text
+from aotidoctor.logs.diagnose_log import judge_log
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE, Pattern, check, load_patterns
 from aotidoctor.model.evidence import Severity
 from tests.corpus.corpus import HERE, Text, first_cause, matches, texts
@@ -169,3 +170,17 @@ class TestPatterns:
             "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
         ):
             assert first_cause(text) is None, text
+
+
+# A report that quotes the message that it is about.
+QUOTING = {"triton-cuda-h-prose"}
+
+
+def test_where_nothing_failed_in_a_text_of_a_tracker_no_cause_is_named():
+    named = set()
+    for path in sorted(HERE.glob("*.jsonl")):
+        for text in texts(path.name):
+            if text.half == "healthy":
+                _, diagnoses, reading = classify_text(text.symptom.encode(), "log")
+                named |= {text.id} if judge_log(reading, diagnoses)[0] == "problem" else set()
+    assert named == QUOTING

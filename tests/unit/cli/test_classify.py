@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import threading
 
 import pytest
 from typer.testing import CliRunner
 
-from aotidoctor.cli import build_app
+from aotidoctor.cli import build_app, diagnose_commands
 
 SCHEMA = "RuntimeError: Could not find schema for mylib::custom_op.\n"
 
@@ -120,3 +122,38 @@ def test_a_file_that_opens_and_cannot_be_read_is_not_examined():
     result = call("/proc/self/mem", "--json")
     assert result.exit_code == 4
     assert "Input/output error" in json.loads(result.stdout)["cannot_examine"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+@pytest.mark.parametrize("opens_first", [True, False])
+def test_a_pipe_whose_writer_is_silent_is_waited_for_and_the_wait_is_said(tmp_path, monkeypatch, opens_first):
+    pipe, notice, lines = tmp_path / "a.log", threading.Event(), []
+
+    def write_line(text):
+        lines.append(text)
+        notice.set()
+
+    def write():
+        if not opens_first:
+            notice.wait(60)
+        with open(pipe, "w", encoding="utf-8") as stream:
+            notice.wait(60)
+            stream.write("RuntimeError: expected inputs vector size to be 4, but got 3\n")
+
+    os.mkfifo(pipe)
+    monkeypatch.setattr(diagnose_commands, "_SILENT_S", 0.02)
+    monkeypatch.setattr(diagnose_commands, "write_stderr", write_line)
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    result = call(pipe, "--json")
+    writer.join(60)
+    assert lines == [f"aotidoctor: waiting for the writer of {pipe}; Ctrl+C stops\n"]
+    assert json.loads(result.stdout)["diagnoses"][0]["cause"] == "input-count"
+
+
+def test_a_file_is_not_waited_for(tmp_path, monkeypatch):
+    (tmp_path / "a.log").write_text("RuntimeError: expected inputs vector size to be 4, but got 3\n")
+    monkeypatch.setattr(diagnose_commands, "_SILENT_S", 0.0)
+    result = call(tmp_path / "a.log", "--json")
+    assert "waiting" not in result.stderr
+    assert result.exit_code == 1
