@@ -4,18 +4,16 @@ The lines of a short log were selected by hand. So where none has the form of a 
 everyday words of one: ``failed``, ``cannot``, ``not found``, a number that is NaN. News and warnings of loggers do not
 count, nor do the lines of ``harmless``, nor a complaint that is followed by a success.
 
-Numbers complain without a word: memory that grows from line to line (peaks do not count: they grow with every larger
-input), a difference beside its tolerance. A paste that was cut
-may name its cause in the user's own words: a title, a sentence around a traceback. Those are read where the printed
-lines show no more than a place, and where the few lines do not look like a failure.
+Numbers complain without a word: a difference beside its tolerance. A paste that was cut may name its cause in the
+user's own words: a title, a sentence around a traceback. Those are read where the printed lines show no more than a
+place, and where the few lines do not look like a failure.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from aotidoctor.logs.forms import message_forms
 from aotidoctor.logs.harmless import has_mark, telling_part, without_denials
@@ -23,7 +21,7 @@ from aotidoctor.logs.lines import LogLine, decode_line, level_of
 from aotidoctor.logs.origins import is_prose, match_origin
 from aotidoctor.logs.patterns import LogFailure, lines_failure, message_failure
 
-# Everyday words: plain ones, any complaint, codes, other languages.
+# Everyday words: plain ones, any complaint, codes.
 # The plain words: something was to be done, and was not.
 _FAILURES = (
     r"(?i:\bfail(?:s|ed|ing|ures?)?\b|\bunable to\b|\bcould(?: not|n[`']?t)\b)",
@@ -115,33 +113,9 @@ CODES = re.compile(
     r"|^\W{0,4}(?:what\(\):\s{0,4})?(?:sto[ildf]{1,3}|(?:unordered_)?map::at|vector::\S{1,40}|basic_string\S{0,60})"
     r"(?:$|[ :])"
 )
-# "Error", "failed", "cannot" of users who speak Chinese, Japanese, Korean, Russian, German, French, and so on.
-FOREIGN = re.compile(
-    r"\u9519\u8bef|\u62a5\u9519|\u5931\u8d25|\u65e0\u6cd5|\u5f02\u5e38|\u5d29\u6e83|\u627e\u4e0d\u5230"
-    r"|\u4e0d\u652f\u6301|\u932f\u8aa4|\u5931\u6557|\u7121\u6cd5|\u30a8\u30e9\u30fc"
-    r"|\u3067\u304d\u307e\u305b\u3093|\u4f8b\u5916|\uc624\ub958|\uc2e4\ud328|\uc218 \uc5c6"
-    r"|(?i:\u043e\u0448\u0438\u0431\u043a|\u043d\u0435 \u0443\u0434\u0430\u043b\u043e\u0441\u044c"
-    r"|\u0441\u0431\u043e\u0439\b"
-    r"|fehler|fehlgeschlagen|konnte nicht|\berreurs?\b|\b\u00e9chec|\b(?:introuvable|inexistant)"
-    r"|\berros?\b|\bfalhou?\b|\bfalha\b"
-    r"|n\u00e3o foi poss\u00edvel|\bfallo\b|\bfall\u00f3\b|no se pudo|\berrore\b|\bimpossibile|\bfout\b|b\u0142\u0105d)"
-)
 
 
 # Numbers.
-_MEASURE = re.compile(
-    r"(?<![\w.])(?P<name>(?:live |open |num_?|n_)?(?:tensors?|objects?|handles?|fds?|rss|vms|memory_allocated"
-    r"|memory_reserved|mem(?:ory)?(?: usage| used)?|allocated))"
-    r"(?:['\"]?\s{0,4}[:=]\s{0,4}|\s(?=\d{1,18}(?:\.\d{1,6})?\s?[KMG]i?B\b))(?P<value>\d{1,18}(?:\.\d{1,6})?)",
-    re.IGNORECASE,
-)
-# A program that is started again counts from zero.
-_STARTED = re.compile(r"^\s{0,8}\S{0,60}[$#] \S")
-_PEAK = re.compile(r"\b(?:max|peak|total|limit|device|available|free|host)\w{0,20}[ _.]?$", re.IGNORECASE)
-# The least number of growing values, the growth from first to last, and what counts as unchanged.
-_LEAST, _GROWTH, _BEFORE, _ABOUT_EQUAL = 3, 1.25, 24, 0.99
-
-
 _NUMBER = r"(?P<{}>\d{{1,9}}(?:\.\d{{1,12}})?(?:e[-+]?\d{{1,3}})?)"
 # A difference, and how much of it is allowed.
 _BEYOND = re.compile(
@@ -157,25 +131,6 @@ def within_tolerance(text: str) -> bool | None:
     """Whether each difference in ``text`` is within the tolerance named beside it; None without any."""
     allowed = [float(hit["value"]) <= float(hit["most"]) for hit in _BEYOND.finditer(text)]
     return all(allowed) if allowed else None
-
-
-def growing_measure(texts: Iterable[str]) -> str:
-    """The name of a measure that grew in every line that reports it; empty where there is none."""
-    columns: dict[tuple[str, int], list[float]] = {}
-    program = 0
-    for text in texts:
-        program += _STARTED.match(text) is not None
-        for found in _MEASURE.finditer(text):
-            if _PEAK.search(text[max(found.start() - _BEFORE, 0) : found.start()]) is None:
-                columns.setdefault((found["name"].lower(), program), []).append(float(found["value"]))
-    for (name, _), values in columns.items():
-        # The last value may come after a clean-up that freed nothing.
-        if len(values) > _LEAST and _ABOUT_EQUAL * values[-2] <= values[-1] <= values[-2]:
-            values.pop()
-        rises = all(before < after for before, after in pairwise(values))
-        if len(values) >= _LEAST and rises and values[-1] >= _GROWTH * values[0] > 0:
-            return name
-    return ""
 
 
 # Complaints.
@@ -229,8 +184,6 @@ _BROKEN = re.compile(
     r"(?i:\bconnections? (?:(?:is|was|has been|to \S{1,80}) )?(?:broken|lost|refused|reset|aborted|timed out)\b"
     r"|\blost (?:the )?connection\b)"
 )
-# A few skipped steps are usual.
-_SKIPPED, _MANY = re.compile(r"(?i:\bgradient overflow\b)"), 4
 # The beginning of news.
 _PROGRESS = re.compile(
     r"[^A-Za-z]{0,40}(?:\w+ing|\w+ed|Using|To|Use|Note|Tip|Hint|pip3?|python3?|import|from)\b|^[$>#]|.*[:=][ ]?\d"
@@ -254,9 +207,6 @@ def find_complaint(lines: Sequence[LogLine], *, is_alone: bool) -> LogFailure | 
         below = range(report + 1, len(lines))
         end = next((at for at in below if _DESCRIBES.match(lines[at].text) is None), len(lines))
         lines = [*lines[:report], *lines[end:]]
-    lost = [line for line in lines if _SKIPPED.search(line.text) is not None]
-    if len(lost) >= _MANY:
-        return replace(_failure_at(lines, lost[-1]), kind="overflows")
     last = max((line.number for line in lines if succeeds(line.text)), default=0)
     reports = [line for line in _reporting_lines(lines) if line.number > last]
     if is_alone and lines and _is_complaint_alone(lines[0]):
@@ -271,7 +221,7 @@ def find_complaint(lines: Sequence[LogLine], *, is_alone: bool) -> LogFailure | 
         rest = telling_part(line.text) if is_few and not is_warned else ""
         if (
             _fails(line.text)
-            or any(words.search(rest) is not None for words in (INFORMAL, CODES, FOREIGN))
+            or any(words.search(rest) is not None for words in (INFORMAL, CODES))
             or (is_any and _complaint(line, is_warned=is_warned, is_trained=is_trained))
         ):
             return _failure_at(lines, line)
@@ -395,8 +345,4 @@ def title_failure(lines: Sequence[LogLine]) -> LogFailure | None:
     if found is not None:
         return found
     beyond = next((line for line in filled if within_tolerance(line.text) is False), None)
-    if beyond is not None:
-        return replace(_failure_at(lines, beyond), kind="beyond")
-    texts = [line.text for line in filled]
-    grows = has_mark("\n".join(texts)) and growing_measure(texts)
-    return replace(_failure_at(lines, filled[-1]), kind="growing") if grows else None
+    return replace(_failure_at(lines, beyond), kind="beyond") if beyond is not None else None

@@ -35,7 +35,7 @@ _FORMS = (
 )  # fmt: skip
 _TABLES: tuple[tuple[ModuleType, str], ...] = (
     *((form, f"{stem.upper()}_START") for form, stem in _FORMS),
-    (complaints, "FAILS"), (complaints, "COMPLAINS"), (complaints, "INFORMAL"), (complaints, "_VALUES"), (complaints, "CODES"), (complaints, "FOREIGN"),
+    (complaints, "FAILS"), (complaints, "COMPLAINS"), (complaints, "INFORMAL"), (complaints, "_VALUES"), (complaints, "CODES"),
     (complaints, "_STACK"), (complaints, "_WARNS"), (complaints, "_EVERYDAY"), (complaints, "_SUCCEEDS"),
     (harmless, "_WORDS"), (harmless, "_LINES"), (harmless, "_PROBES"), (judgement, "_SUPERVISORS"),
     (judgement, "_WRAPPERS"),

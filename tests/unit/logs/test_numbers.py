@@ -1,4 +1,4 @@
-"""Numbers that complain without a word: memory that grows, values that are none."""
+"""Numbers that complain without a word: differences beside their tolerance, values that are none."""
 
 from __future__ import annotations
 
@@ -18,14 +18,6 @@ def told(text):
         ("step 1: loss 0.3\ntorch.compile: compiled 12 graphs, 0 graph breaks", None),
         ("max abs diff 12.5 between eager and compiled (tolerance 1e-3)", "numeric-difference"),
         ("max abs diff 1e-6 between eager and compiled (tolerance 1e-3)", None),
-        ("\n".join(f"torch call {at}: memory {at * 900 + 800} MB" for at in range(5)), "memory-leak"),
-        ("\n".join(f"torch call {at}: memory {at % 2 * 900 + 800} MB" for at in range(5)), None),
-        (
-            "torch\nrss=612.4\nrss=1408.9\nrss=2201.7\nafter empty_cache(): rss=2200.9\n$ python a.py\nrss=640.1",
-            "memory-leak",
-        ),
-        ("torch\n$ python a.py\nrss=612.4\n$ python b.py\nrss=1408.9\n$ python c.py\nrss=2201.7", None),
-        ("torch\nrss=612.4\nrss=1408.9\nrss=2201.7\nrss=640.1", None),
         (">>> out.dtype, out.isnan().any()\n(torch.float16, tensor(True, device='cuda:0'))", "nan-produced"),
         (">>> out.dtype, out.isnan().any()\n(torch.float16, tensor(False, device='cuda:0'))", None),
         ("torch 2.6\nunet output: 30351 / 30351 NaN values (100.0%)", "nan-produced"),
@@ -52,12 +44,6 @@ def test_an_ending_by_its_number_is_one(text, cause):
     assert told(text) == cause or (cause == "unknown" and told(text) is not None)
 
 
-def test_of_steps_that_were_left_out_a_few_are_usual():
-    lost = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 256.0\n"
-    assert told(f"epoch 1\n{lost}epoch 2 loss 0.3\n") is None
-    assert told(f"epoch 1\n{lost * 5}epoch 2 loss 0.3\n") == "overflow"
-
-
 def test_stacks_of_threads_are_looked_at_where_something_hangs():
     stack = 'Thread 77 (idle): "MainThread"\n    wait (threading.py:359)\n    _next_data (torch/utils/data/dataloader.py:1524)\n'
     assert told(stack) == "model-hang"
@@ -70,7 +56,6 @@ def test_stacks_of_threads_are_looked_at_where_something_hangs():
         ("RuntimeError: Tracer cannot infer type of Foo(x=1)\n:Only tensors and (possibly nested) tuples of tensors (torch.jit)", "export-unsupported"),
         ("OSError: /opt/torch/lib/libgomp-1.so: cannot allocate memory in static TLS block (torch)", "missing-library"),
         ("torch: NCCL WARN Error: failed to extend /dev/shm/nccl-AU88OE to 9637892 bytes, error: No space left on device (28)", "tmpdir"),
-        ("RuntimeError: Didn't find engine for operation quantized::conv2d_prepack NoQEngine", "backend-unsupported"),
         ("[E] IRuntime::deserializeCudaEngine: Error Code 1: Serialization (Serialization assertion failed. Version tag does not match) torch", "artifact-layout"),
         ("x.cpp:1:10: fatal error: 'type_traits' file not found (torchinductor)", "toolchain-missing"),
         ("WeightsUnpickler error: Unsupported operand 60", "artifact-corrupt"),

@@ -137,15 +137,6 @@ WINDOWS = (
     ("abi-mismatch", "DLL load failed while importing libtorch_ops: 动态链接库(DLL)初始化例程失败。"),
 )
 
-AUTOGRAD = (
-    "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",
-    "terminate called after throwing an instance of 'std::runtime_error'\n"
-    "  what():  element 0 of tensors does not require grad and does not have a grad_fn",
-    "RuntimeError: One of the differentiated Tensors appears to not have been used in the graph.",
-    "RuntimeError: Trying to backward through the graph a second time",
-    "RuntimeError: Inference tensors cannot be saved for backward. To work around you can make a clone",
-)
-
 HEALTHY = (
     "WARNING ops.py: custom ops are not available, using the native implementation\nServer started on port 8000",
     "INFO args: watchdog_timeout=300 soft_watchdog_timeout=None",
@@ -167,13 +158,6 @@ def test_it_is_told(cause, text):
 def test_windows_says_it_in_the_language_of_its_user(cause, text):
     _, diagnoses, _ = classify_text(f"OSError: {text}".encode(), "log")
     assert diagnoses[0].cause == cause
-
-
-@pytest.mark.parametrize("text", AUTOGRAD)
-def test_who_asks_for_gradients_is_the_program(text):
-    _, diagnoses, _ = classify_text(text.encode(), "log")
-    assert diagnoses[0].cause == "host-application"
-    assert diagnoses[0].status.value == "suspected"
 
 
 def test_gradients_while_a_program_is_traced_are_of_the_export():
