@@ -167,9 +167,9 @@ class Judge:
         """The one whose warm process has imported these; torch is imported once for all items."""
         runner = self._runners.get(modules)
         if runner is None:
-            from aotidoctor.runner.runner import Runner
+            from aotidoctor.runner.portable import make_runner
 
-            runner = self._runners[modules] = Runner(environ=os.environ, preload=modules)
+            runner = self._runners[modules] = make_runner(environ=os.environ, preload=modules)
         return runner
 
 

@@ -43,6 +43,7 @@ from aotidoctor.model.record import record
 from aotidoctor.model.report import Event, EventKind, OnEvent, Report
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.reports.page.run_page import run_ending
+from aotidoctor.runner.portable import make_runner
 from aotidoctor.runner.runner import Runner
 from aotidoctor.triage.compile_cache import close_to_others, is_private, make_private
 
@@ -155,7 +156,7 @@ def demo_argv(case: DemoCase) -> tuple[str, ...]:
 
 def warm_runner(environ: Mapping[str, str]) -> Runner:
     """Start a runner for all cases, so that torch is imported once."""
-    return Runner(environ=environ, preload=diagnose_package.REFERENCE_MODULES)
+    return make_runner(environ=environ, preload=diagnose_package.REFERENCE_MODULES)
 
 
 def triage_demo_case(case: DemoCase, runner: Runner, environ: Mapping[str, str], on_event: OnEvent) -> Report:
@@ -178,7 +179,7 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
 def _build(workshop: Path, environ: Mapping[str, str], on_event: OnEvent) -> None:
     (workshop / "files").mkdir()
     on_event(Event(kind=EventKind.PROBE_START, name="compile the model"))
-    with Runner(environ=environ) as runner:
+    with make_runner(environ=environ) as runner:
         # In parallel: a compile keeps one core busy.
         requests = [
             Request(

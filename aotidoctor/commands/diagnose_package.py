@@ -119,9 +119,9 @@ def runner_or_new(
     if given is not None:
         return nullcontext(given)
     # Imported only here: most commands start no process.
-    from aotidoctor.runner.runner import Runner
+    from aotidoctor.runner.portable import make_runner
 
-    return Runner(environ=environ, preload=preload)
+    return make_runner(environ=environ, preload=preload)
 
 
 def _examine(session: Session, command: str) -> tuple[tuple[Diagnosis, ...], bool]:

@@ -38,7 +38,7 @@ from aotidoctor.probes.payload import inputs_source, run_request, user_code
 from aotidoctor.probes.probe import succeeded
 from aotidoctor.probes.shrink import signature_of
 from aotidoctor.probes.stages import stage_request
-from aotidoctor.runner.runner import Runner
+from aotidoctor.runner.portable import make_runner
 from aotidoctor.triage import open_case
 from aotidoctor.triage.compile_cache import CompileCache, open_cache
 from aotidoctor.triage.missing_file import no_such_file
@@ -368,7 +368,7 @@ def minimize(
         case = _case(package, inputs, options, environ)
         # The children, whose folder is another one, write there.
         folder = open_folder(directory.absolute(), key_of(package, inputs, options.reference, options.setup))
-    with Runner(environ=environ, preload=REFERENCE_MODULES) as runner:
+    with make_runner(environ=environ, preload=REFERENCE_MODULES) as runner:
         deadline = None if options.budget is None else began + options.budget
         session = Session(case=case, runner=runner, deadline=deadline)
         context = AttemptContext(session=session, cache=open_cache(), environ=environ)

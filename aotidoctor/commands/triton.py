@@ -256,11 +256,11 @@ def rehearse(
     on_event: OnEvent | None = None,
 ) -> Report:
     """Judge the models in ``path``, and rehearse requests. Raises UsageError and CannotExamineError."""
-    from aotidoctor.runner.runner import Runner
+    from aotidoctor.runner.portable import make_runner
 
     invocation = Invocation("triton", argv)
     release = find_release(request.triton)
-    with Runner(environ=environ) as runner:
+    with make_runner(environ=environ) as runner:
         runner.prewarm()
         served = open_models(path, release, environ)
         if request.inputs is not None and len(served.models) > 1:

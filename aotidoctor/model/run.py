@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import re
 import signal
+import sys
 from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
@@ -25,6 +26,9 @@ BEHIND = "--behind"
 
 RUN_VARIABLE = "AOTIDOCTOR_RUN"
 """The environment variable by which everything that a run started is found; its value is the run's own."""
+
+RUNNER_VARIABLE = "AOTIDOCTOR_RUNNER"
+"""The environment variable that chooses the portable runner, by ``portable``."""
 
 STACKS_SIGNAL = int(getattr(signal, "SIGRTMAX", 64)) - 3
 """The parent sends it at a timeout: faulthandler then writes the Python stacks to stderr."""
@@ -43,6 +47,11 @@ DEFAULT_TMP = "/tmp"  # noqa: S108 - where the loader, C++ and Python go by them
 
 TRACE_FILE = "trace"
 """In the run's directory: the ring that the call trace writes to."""
+
+
+def portable(environ: Mapping[str, str]) -> bool:
+    """Whether children are run without what only Linux has."""
+    return not sys.platform.startswith("linux") or environ.get(RUNNER_VARIABLE) == "portable"
 
 
 # The trace of compiled calls.

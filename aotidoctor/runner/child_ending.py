@@ -263,7 +263,13 @@ def classify_ending(end: ProcessEnd, readout: ChannelReadout) -> Ending:
         core = os.WCOREDUMP(end.status)
         name = next((one.name for one in signal.Signals if one == number), f"SIG{number}")
         return Signalled(signal=number, name=name, core_dumped=core)
-    code = os.WEXITSTATUS(end.status)
+    return ended_by_itself(os.WEXITSTATUS(end.status), readout)
+
+
+def ended_by_itself(code: int | None, readout: ChannelReadout) -> Ending:
+    """Name the ending of a process that exited with ``code`` (None: unknown)."""
+    if code is None:
+        return NotStarted(reason="the process could not be ended, and has no exit status")
     if readout.fatal is not None:
         why = _WHY.get(readout.fatal.type, "torch could not be imported")
         return NotStarted(reason=f"{why}: {readout.fatal.type}: {readout.fatal.message}")

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING
 from aotidoctor.model.answers import drop_malformed
 from aotidoctor.model.record import JsonObject, JsonValue
 from aotidoctor.model.run import TRACE_FILE, ChildError, NotStarted, Outcome, Request, Trace, TracedCall
-from aotidoctor.runner import demand_linux
 from aotidoctor.runner.child_ending import (
     ChannelReadout,
     ProcessEnd,
@@ -139,8 +138,7 @@ class Runner:
         keep: Callable[[str, Path], None] | None = None,
         place: str | None = None,
     ) -> None:
-        """Start nothing yet. Raises CannotExamineError where nothing can be run."""
-        demand_linux()
+        """Start nothing yet."""
         self._environ = dict(environ)
         self._python = python
         self._on_event = on_event

@@ -402,7 +402,7 @@ class ChildLauncher:
         env = {name: place(value) if value is not None else None for name, value in request.env.items()}
         request = replace(request, env=env, wrapper=tuple(map(place, request.wrapper)))
         changes = {**request.env, "TMPDIR": run_dir.tmp}
-        _write_request(request, run_dir, changes, parent=os.getpid())
+        write_request(request, run_dir, changes, parent=os.getpid())
         environ = child_environ(self._environ, changes, token=run_dir.token)
         spawned = start_fresh(self._python, run_dir.path, environ, wrapper=request.wrapper)
         return StartedChild(watch=ProcessWatch(spawned.pid), argv=spawned.argv, forked=False, reap=spawned.reap)
@@ -417,7 +417,7 @@ class ChildLauncher:
             self._no_torch = lost if lost.error is not None else None
             raise
         usual = {name: self._environ.get(name) for name in ONLY_FORKSERVER}
-        _write_request(request, run_dir, {**usual, **request.env, "TMPDIR": run_dir.tmp}, parent=forkserver.spawned.pid)
+        write_request(request, run_dir, {**usual, **request.env, "TMPDIR": run_dir.tmp}, parent=forkserver.spawned.pid)
         key = load_key(request)
         of = self._resident.of if self._resident is not None and self._resident.serves(request, key) else None
         pid = forkserver.fork_resident(run_dir.path, of) if of is not None else None
@@ -440,7 +440,8 @@ def needs_fresh(request: Request) -> bool:
     return request.fresh or early or any(not str(device).startswith("cpu") for device in devices)
 
 
-def _write_request(request: Request, run_dir: RunDir, env: Mapping[str, str | None], *, parent: int) -> None:
+def write_request(request: Request, run_dir: RunDir, env: Mapping[str, str | None], *, parent: int) -> None:
+    """Write what the child reads first. ``parent`` is the process that starts it."""
     document = {
         "job": request.job,
         "payload": request.payload,

@@ -13,7 +13,7 @@ import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from aotidoctor.model.run import STACKS_SIGNAL, Request
 from aotidoctor.runner.child_ending import ProcessWatch, read_channel, send_signal
@@ -155,8 +155,15 @@ _LOOK_EVERY = 0.1
 _BEFORE_WORK = frozenset({"start", "import", "attach"})
 
 
+class Waiting(Protocol):
+    """A process that can be waited for."""
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it has ended, after at most ``seconds``."""
+
+
 def wait_for_end(
-    watch: ProcessWatch,
+    watch: Waiting,
     channel: Path,
     *,
     limit: float,

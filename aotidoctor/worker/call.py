@@ -13,9 +13,10 @@ Job ``save_inputs`` writes the tensors of a call to one file of ``torch.save``, 
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
-import resource
+import sys
 from collections.abc import Callable
 from dataclasses import field, replace
 from pathlib import Path
@@ -220,10 +221,26 @@ def resident_bytes() -> int:
 
     Pages of files are not counted: the host drops and reloads them at will, which made a healthy call look like a leak.
     """
+    if not sys.platform.startswith("linux"):
+        return _peak_bytes()
     taken = _TAKEN.findall(Path("/proc/self/status").read_bytes())
     if taken:
         return sum(map(int, taken)) * 1024
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _peak_bytes() -> int:
+    """The most memory that this process had, on macOS and Windows, where the present figure needs native code."""
+    if os.name != "nt":
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # PROCESS_MEMORY_COUNTERS: two numbers of 32 bits, then eight of the size of a pointer; the first is the peak.
+    counters = (ctypes.c_size_t * 9)()
+    libraries: Any = vars(ctypes)["windll"]
+    process = ctypes.c_void_p(libraries.kernel32.GetCurrentProcess())
+    libraries.psapi.GetProcessMemoryInfo(process, ctypes.byref(counters), ctypes.sizeof(counters))
+    return int(counters[1])
 
 
 def set_threads(count: int | None, channel: Channel) -> None:
@@ -298,6 +315,8 @@ def make_cuda_calls(model: LoadedModel, call: ModelCall, payload: Run, channel: 
 
 def limit_file_size(limit: int) -> None:
     """Limit files to ``limit`` bytes each from now on; Python ignores the signal, so that a longer write fails."""
+    import resource
+
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit if hard < 0 else min(limit, hard), hard))
 

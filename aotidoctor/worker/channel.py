@@ -17,6 +17,8 @@ from aotidoctor.model.record import to_json
 
 MAX_RESULT_BYTES = 16 * 1024 * 1024
 MAX_TEXT = 256 * 1024
+# Windows has the last one alone, and needs it: its text mode would write other bytes.
+_APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 class ChannelLostError(Exception):
@@ -40,7 +42,7 @@ class Channel:
 
     def keep_open(self) -> None:
         """Keep the file open from now on: this process will not be allowed to open a file to write to it."""
-        self._kept = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._kept = os.open(self._path, _APPEND)
 
     def enter(self, stage: str) -> None:
         """Report that ``stage`` begins now, and the one before has ended."""
@@ -72,7 +74,7 @@ class Channel:
         if len(data) > MAX_RESULT_BYTES:
             data = json.dumps({"too_large": len(data)}).encode()
         try:
-            fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC) if self._kept is None else self._kept
+            fd = os.open(self._path, _APPEND) if self._kept is None else self._kept
             try:
                 # The leading newline ends a line that another writer may have left unfinished.
                 os.write(fd, b"\n" + data + b"\n")

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from aotidoctor.model.jobs import Run
+from aotidoctor.model.run import portable
 from aotidoctor.model.torch_names import scalar_type
 from aotidoctor.worker.channel import Channel
 
@@ -94,7 +95,7 @@ def torch_release() -> tuple[int, int]:
 @cache
 def slot_address() -> int | None:
     """Address of libtorch's slot for ``mkdtemp``; None where it is not needed, or not found."""
-    if torch_release() >= FIRST_BELOW_TMPDIR:
+    if torch_release() >= FIRST_BELOW_TMPDIR or portable(os.environ):
         return None
     from aotidoctor.worker.call_hooks.package_calls import call_slot
 

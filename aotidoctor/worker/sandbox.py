@@ -19,7 +19,6 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-import resource
 import struct
 import sys
 from collections.abc import Iterable, Mapping
@@ -43,8 +42,10 @@ _RULE_PATH_BENEATH = 1
 
 def confine_files(folders: Iterable[Path]) -> bool:
     """Let this thread, and those that it will start, write below these folders and to ``/dev/null`` alone."""
+    if sys.platform != "linux":
+        return False
     libc = ctypes.CDLL(None, use_errno=True)
-    version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1) if sys.platform == "linux" else -1
+    version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1)
     # The second version can rename within a folder's tree, the first refuses that everywhere.
     if version < 2:
         return False
@@ -222,8 +223,10 @@ def confine_replay(payload: Run, channel: Channel) -> None:
         return
     channel.keep_open()
     if not _report(channel, files=confine_files([channel.run_dir]), calls=confine_calls()):
-        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-        with suppress(ValueError, OSError):
+        with suppress(ImportError, ValueError, OSError):
+            import resource
+
+            hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
             resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_RESULT_BYTES, hard))
 
 

@@ -16,10 +16,10 @@ import gc
 import importlib
 import json
 import os
-import resource
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import warnings
@@ -31,7 +31,7 @@ from typing import Any
 
 from aotidoctor.model.evidence import OwnCodeError
 from aotidoctor.model.record_json import from_json
-from aotidoctor.model.run import NO_CHANNEL, NO_TORCH, RUN_VARIABLE, STACKS_SIGNAL
+from aotidoctor.model.run import NO_CHANNEL, NO_TORCH, RUN_VARIABLE, STACKS_SIGNAL, portable
 from aotidoctor.worker import JOBS
 from aotidoctor.worker.channel import Channel, ChannelLostError
 
@@ -89,6 +89,8 @@ def become_subreaper() -> None:
 def no_core_file() -> None:
     """Disable core files, both on disk and through a core handler."""
     # 1 and not 0: only 1 also stops a handler that the kernel feeds through a pipe (fs/coredump.c).
+    import resource
+
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (1 if hard != 0 else 0, hard))
 
@@ -207,20 +209,24 @@ def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: 
                 os.environ[name] = value
         # The cached folder is that of the warm worker.
         tempfile.tempdir = None
-    die_with_parent(request["parent"])
-    set_marker(request["token"])
-    no_core_file()
-    if not forked:
-        stand_between(request["parent"])
-    first_choice_of_oom_killer()
-    if request["debugger"] or request["stacks"]:
-        # Let any process of this user trace this one: with Yama only a parent may, and gdb is a sibling.
-        ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANY, 0, 0, 0)
+    if portable(os.environ):
+        _die_with_input()
+    else:
+        die_with_parent(request["parent"])
+        set_marker(request["token"])
+        no_core_file()
+        if not forked:
+            stand_between(request["parent"])
+        first_choice_of_oom_killer()
+        if request["debugger"] or request["stacks"]:
+            # Let any process of this user trace this one: with Yama only a parent may, and gdb is a sibling.
+            ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANY, 0, 0, 0)
     # For the parent, which may have started a script that started this process.
     _write_whole(run_dir, "pid")
     os.chdir(run_dir / "cwd")
     faulthandler.enable(file=2, all_threads=True)
-    faulthandler.register(STACKS_SIGNAL, file=2, all_threads=True)
+    if hasattr(faulthandler, "register"):
+        faulthandler.register(STACKS_SIGNAL, file=2, all_threads=True)
     warnings.showwarning = lambda message, category, *_: channel.warn(f"{category.__name__}: {message}")
     channel.enter("import")
     module, function, kind = JOBS[request["job"]]
@@ -234,22 +240,50 @@ def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: 
         wait_for_debugger(channel)
     # Only now: a limit for the model must not stop the import of torch.
     if (limit := request["memory_limit"]) is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        _limit_memory(limit, channel)
     return _run_job(request["asked_env"], channel, partial(job, payload), loads=ask is None)
+
+
+def _die_with_input() -> None:
+    """End when the standard input ends, which the parent holds open; the code under examination gets an empty one."""
+    held = os.dup(0)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+
+    def wait() -> None:
+        with suppress(OSError):
+            while os.read(held, 1):
+                pass
+        os._exit(125)
+
+    threading.Thread(target=wait, name="aotidoctor-parent", daemon=True).start()
+
+
+def _limit_memory(limit: int, channel: Channel) -> None:
+    try:
+        import resource
+    except ImportError:
+        channel.warn(f"no memory limit of {limit} bytes: this system has none")
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _c_environ(name: str) -> str | None:
+    """The variable as C code sees it; on Windows as Python does."""
+    if os.name == "nt":
+        return os.environ.get(name)
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype = ctypes.c_char_p
+    raw = getenv(name.encode())
+    return None if raw is None else os.fsdecode(raw)
 
 
 def _run_job(environ: dict[str, str | None], channel: Channel, job: Callable[[Channel], Any], *, loads: bool) -> int:
     """Run the job and report its result or its error; the exit status. ``environ`` is the requested environment."""
     channel.enter("setup")
     try:
-        getenv = ctypes.CDLL(None).getenv
-        getenv.restype = ctypes.c_char_p
-        found = {name: getenv(name.encode()) for name in environ if name != "TMPDIR"}
-        channel.put(
-            env_took_effect={
-                name: (None if raw is None else os.fsdecode(raw)) == environ[name] for name, raw in found.items()
-            }
-        )
+        channel.put(env_took_effect={name: _c_environ(name) == environ[name] for name in environ if name != "TMPDIR"})
         if loads and "torch" in sys.modules:
             # PyTorch may unpack outside of TMPDIR: the parent gets the folder, and removes it.
             from aotidoctor.worker.load_package import follow_unpacking

@@ -291,10 +291,10 @@ def examine_for_bundle(
         )
         return Material(report=report, journal=tuple(journal.lines))
     # Imported only where processes are started.
-    from aotidoctor.runner.runner import Runner
+    from aotidoctor.runner.portable import make_runner
 
     outputs = ChildOutputs()
-    with Runner(environ=environ, preload=diagnose_package.early_modules(options), keep=outputs.keep) as runner:
+    with make_runner(environ=environ, preload=diagnose_package.early_modules(options), keep=outputs.keep) as runner:
         report = diagnose_package.diagnose(
             package, inputs, options, argv=argv, environ=environ, on_event=journal.on_event, runner=runner
         )

@@ -59,6 +59,7 @@ from aotidoctor.model.record_json import RecordError, from_json
 from aotidoctor.model.report import UNWRITTEN, Diagnosis, OnEvent, Report
 from aotidoctor.reports.json.json_report import read_saved_report
 from aotidoctor.reports.redact.redactor import Redactor
+from aotidoctor.runner.portable import make_runner
 from aotidoctor.runner.runner import Runner
 from aotidoctor.triage import open_case
 from aotidoctor.triage.finish import Invocation, StaticResult, finish
@@ -218,7 +219,7 @@ def reproduce(
 
 def start_runner(environ: Mapping[str, str]) -> Runner:
     """Start a runner for scripts, without the caller's variables; its own files are where the caller's are."""
-    return Runner(environ=bare_environment(environ), preload=MODULES, place=environ.get("TMPDIR"))
+    return make_runner(environ=bare_environment(environ), preload=MODULES, place=environ.get("TMPDIR"))
 
 
 def _why_not(case: Case, known: KnownFailure) -> str | None:

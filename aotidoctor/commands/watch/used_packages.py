@@ -198,10 +198,10 @@ def examine_packages(
 def _triage(session: Session, environ: Mapping[str, str]) -> tuple[tuple[Diagnosis, ...], bool]:
     """Examine as ``run`` does."""
     # Imported only where inputs are given.
-    from aotidoctor.runner.runner import Runner
+    from aotidoctor.runner.portable import make_runner
     from aotidoctor.triage import examine
 
-    with Runner(environ=environ) as runner:
+    with make_runner(environ=environ) as runner:
         session.runner = runner
         try:
             return examine.examine(session)

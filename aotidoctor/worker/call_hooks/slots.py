@@ -26,6 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from aotidoctor.model.record import record
+from aotidoctor.model.run import portable
 
 # Machine code of the stubs.
 RECORDS = 1 << 16
@@ -340,8 +341,10 @@ def find_slots(directory: Path, wanted: re.Pattern[str] = HOOKED_SYMBOLS) -> tup
         HooksUnavailableError: another system or machine, or there is no such slot.
     """
     machine = MACHINES.get(platform.machine().lower())
-    if not sys.platform.startswith("linux") or machine is None or sys.byteorder != "little":
-        raise HooksUnavailableError(f"calls are traced on x86-64 and aarch64 Linux only, not on {platform.machine()}")
+    if portable(os.environ):
+        raise HooksUnavailableError("calls are traced on Linux only, and not by the portable runner")
+    if machine is None or sys.byteorder != "little":
+        raise HooksUnavailableError(f"calls are traced on x86-64 and aarch64 only, not on {platform.machine()}")
     libraries = loaded_libraries(directory)
     if not libraries:
         raise HooksUnavailableError("the package's library was not found among the mapped files")

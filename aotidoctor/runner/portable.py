@@ -1,0 +1,237 @@
+"""Run requests where Linux is not there: each in a new interpreter by ``subprocess`` alone, one after the other.
+
+No warm worker, no debugger, no tool around the child, no trace of calls, no look at /proc. It is chosen by itself
+off Linux, and anywhere by ``AOTIDOCTOR_RUNNER=portable``. A child ends when its standard input closes, so that none
+outlives this process; other processes that the code under examination starts are ended on POSIX only.
+
+A child that Windows ended has a number of NTSTATUS as its exit code: those of exceptions are told by the signal that
+the same fault has on POSIX.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aotidoctor.model.answers import drop_malformed
+from aotidoctor.model.record import record
+from aotidoctor.model.run import PRIVATE_PREFIX, Ending, NotStarted, Outcome, Request, Signalled, TimedOut, portable
+from aotidoctor.runner.child_ending import ended_by_itself, read_channel
+from aotidoctor.runner.run_dir import RunDir
+from aotidoctor.runner.runner import Runner
+from aotidoctor.runner.start_child import FLAGS, WORKER, child_environ, write_request
+from aotidoctor.runner.supervise import ChildOutput, wait_for_end
+
+if TYPE_CHECKING:
+    from aotidoctor.runner.runner import OnEvent
+
+NO_DEBUGGER = "no stacks: the portable runner has no debugger"
+NO_WRAPPER = "the portable runner starts no tool around a child"
+# NTSTATUS (winnt.h, ntstatus.h), the signal of the same fault on POSIX and its name; 3 is what abort() exits with.
+_FAULTS = {
+    0xC0000005: (11, "SIGSEGV"),
+    0xC00000FD: (11, "SIGSEGV"),
+    0xC000001D: (4, "SIGILL"),
+    0xC0000094: (8, "SIGFPE"),
+    0xC0000374: (6, "SIGABRT"),
+    0xC0000409: (6, "SIGABRT"),
+    3: (6, "SIGABRT"),
+}
+_LAST_S = 10.0
+
+
+def make_runner(
+    *,
+    environ: Mapping[str, str],
+    python: str = sys.executable,
+    on_event: OnEvent | None = None,
+    preload: tuple[str, ...] = (),
+    keep: Callable[[str, Path], None] | None = None,
+    place: str | None = None,
+) -> Runner:
+    """The runner of this system; the arguments are those of ``Runner``."""
+    if portable(environ):
+        return PortableRunner(environ=environ, python=python, on_event=on_event, keep=keep, place=place)
+    return Runner(environ=environ, python=python, on_event=on_event, preload=preload, keep=keep, place=place)
+
+
+@record
+class _Child:
+    """A child as ``wait_for_end`` knows it."""
+
+    process: subprocess.Popen[bytes]
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def wait(self, seconds: float) -> bool:
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(seconds)
+        return self.process.returncode is not None
+
+
+class PortableRunner(Runner):
+    """Runs requests as ``Runner`` does, in new interpreters only; a context manager."""
+
+    def __init__(
+        self,
+        *,
+        environ: Mapping[str, str],
+        python: str = sys.executable,
+        on_event: OnEvent | None = None,
+        start_timeout: float = 180.0,
+        keep: Callable[[str, Path], None] | None = None,
+        place: str | None = None,
+    ) -> None:
+        """Start nothing yet."""
+        super().__init__(
+            environ=environ, python=python, on_event=on_event, start_timeout=start_timeout, keep=keep, place=place
+        )
+
+    def prewarm(self) -> None:
+        """Nothing: there is no warm worker."""
+
+    @contextmanager
+    def room(self) -> Iterator[Path]:
+        """A folder for files of the caller, which goes at the end of the block. Raises OSError."""
+        with tempfile.TemporaryDirectory(prefix="room-", dir=self._folder(), ignore_cleanup_errors=True) as room:
+            yield Path(room)
+
+    def run(self, request: Request) -> Outcome:
+        """Run one request to its end. Raises nothing for what the child did; an interrupt kills the child first."""
+        self._count += 1
+        run_id = f"R{self._count}"
+        if request.wrapper:
+            return _not_started(run_id, request, NO_WRAPPER)
+        plain = replace(request, debugger=False, stacks=False, gpu_core=False)
+        began = time.monotonic()
+        try:
+            run_dir = self._make_run_dir(run_id)
+        except OSError as error:
+            return _not_started(run_id, request, str(error))
+        try:
+            child = self._spawn(plain, run_dir)
+        except OSError as error:
+            run_dir.remove()
+            return _not_started(run_id, request, str(error))
+        try:
+            return self._finish(run_id, request, child, run_dir, began)
+        finally:
+            _end(child)
+            run_dir.remove()
+
+    def start(self, request: Request) -> Outcome:
+        """Run it to its end: nothing runs side by side here."""
+        return self.run(request)
+
+    def _folder(self) -> Path:
+        if self._work_dir is None:
+            place = self._place or self._environ.get("TMPDIR")
+            self._work_dir = Path(tempfile.mkdtemp(prefix=PRIVATE_PREFIX, dir=place)).absolute()
+        return self._work_dir
+
+    def _make_run_dir(self, run_id: str) -> RunDir:
+        token = os.urandom(8).hex()
+        path = self._folder() / f"{run_id}-{token}"
+        for directory in (path, path / "cwd", path / "tmp"):
+            directory.mkdir(mode=0o700)
+        for name in ("channel.jsonl", "stdout", "stderr"):
+            (path / name).touch(mode=0o600)
+        return RunDir(path=path, token=token, tmp=str(path / "tmp"))
+
+    def _spawn(self, request: Request, run_dir: RunDir) -> _Child:
+        changes = {**request.env, "TMPDIR": run_dir.tmp, "TEMP": run_dir.tmp, "TMP": run_dir.tmp}
+        write_request(request, run_dir, changes, parent=os.getpid())
+        environ = child_environ(self._environ, changes, token=run_dir.token)
+        with run_dir.file("stdout").open("ab") as stdout, run_dir.file("stderr").open("ab") as stderr:
+            process = subprocess.Popen(
+                (self._python, *FLAGS, WORKER, "--once", str(run_dir.path)),
+                stdin=subprocess.PIPE,
+                stdout=stdout,
+                stderr=stderr,
+                env=environ,
+                cwd=run_dir.path,
+                start_new_session=os.name == "posix",
+            )
+        return _Child(process=process)
+
+    def _finish(self, run_id: str, request: Request, child: _Child, run_dir: RunDir, began: float) -> Outcome:
+        channel, on_event = run_dir.file("channel.jsonl"), self._on_event
+        limit = wait_for_end(
+            child,
+            channel,
+            limit=request.timeout,
+            start_limit=self._start_timeout,
+            streams=(),
+            on_stage=None if on_event is None else lambda stage: on_event(run_id, stage),
+        )
+        _end(child)
+        if self._keep is not None:
+            self._keep(run_id, run_dir.path)
+        readout = read_channel(channel)
+        code = child.process.returncode
+        result, malformed = drop_malformed(request.job, readout.result)
+        streams = [ChildOutput(run_dir.file(name)).read() for name in ("stdout", "stderr")]
+        ending: Ending | None = TimedOut(limit=limit) if limit is not None else _signalled(code)
+        return Outcome(
+            id=run_id,
+            request=request,
+            ending=ending or ended_by_itself(code, readout),
+            stage=readout.stage,
+            error=readout.error or readout.fatal,
+            result=result,
+            malformed=malformed,
+            stages=readout.seconds(),
+            warnings=readout.remarks(),
+            stdout_tail=streams[0][0],
+            stderr_tail=streams[1][0],
+            stdout_bytes=streams[0][1],
+            stderr_bytes=streams[1][1],
+            seconds=time.monotonic() - began,
+            argv=tuple(map(str, child.process.args)) if isinstance(child.process.args, tuple) else (),
+            debugger_problem=NO_DEBUGGER if request.debugger or request.stacks else None,
+        )
+
+
+def _not_started(run_id: str, request: Request, reason: str) -> Outcome:
+    return Outcome(id=run_id, request=request, ending=NotStarted(reason=reason), stage="start")
+
+
+def _signalled(code: int | None) -> Signalled | None:
+    if code is None:
+        return None
+    if code < 0:
+        name = next((one.name for one in signal.Signals if one == -code), f"SIG{-code}")
+        return Signalled(signal=-code, name=name)
+    if os.name == "nt" and code in _FAULTS:
+        number, name = _FAULTS[code]
+        return Signalled(signal=number, name=name)
+    return None
+
+
+def _end(child: _Child) -> None:
+    """Kill what is left of it, and take its exit code."""
+    process = child.process
+    if os.name == "posix":
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    elif process.returncode is None and (taskkill := shutil.which("taskkill")):
+        with suppress(OSError, subprocess.TimeoutExpired):
+            command = [taskkill, "/F", "/T", "/PID", str(process.pid)]
+            subprocess.run(command, check=False, capture_output=True, timeout=_LAST_S)
+    process.kill()
+    if process.stdin is not None:
+        with suppress(OSError):
+            process.stdin.close()
+    child.wait(_LAST_S)
