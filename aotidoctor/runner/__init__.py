@@ -9,9 +9,9 @@ from aotidoctor.model.errors import CannotExamineError
 
 
 def demand_linux() -> None:
-    """Raise CannotExamineError where no package can be run: fork, signals and /proc of Linux are what watches it."""
+    """Raise CannotExamineError where no program can be watched, which takes /proc and the signals of Linux."""
     if not sys.platform.startswith("linux"):
         raise CannotExamineError(
-            f"packages are run on Linux only, and this is {platform.system()}: use `aotidoctor check` or `classify` "
-            "here, or run this on Linux (a server, WSL, a container)"
+            f"programs are watched on Linux only, and this is {platform.system()}: use `aotidoctor run` or `classify` "
+            "here, or watch it on Linux (a server, WSL, a container)"
         )

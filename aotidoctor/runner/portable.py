@@ -2,10 +2,10 @@
 
 No warm worker, no debugger, no tool around the child, no trace of calls, no look at /proc. It is chosen by itself
 off Linux, and anywhere by ``AOTIDOCTOR_RUNNER=portable``. A child ends when its standard input closes, so that none
-outlives this process; other processes that the code under examination starts are ended on POSIX only.
+outlives this process. What it starts itself is ended with it, unless it leaves its group (its tree, on Windows).
 
-A child that Windows ended has a number of NTSTATUS as its exit code: those of exceptions are told by the signal that
-the same fault has on POSIX.
+A child that Windows ended has a number of NTSTATUS as its exit code: those of exceptions become the signal of the
+same fault on POSIX.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ _FAULTS = {
     3: (6, "SIGABRT"),
 }
 _LAST_S = 10.0
+_STACKS_S = 0.2
 
 
 def make_runner(
@@ -117,7 +118,7 @@ class PortableRunner(Runner):
         plain = replace(request, debugger=False, stacks=False, gpu_core=False)
         began = time.monotonic()
         try:
-            run_dir = self._make_run_dir(run_id)
+            run_dir = self._make_run_dir(run_id, request)
         except OSError as error:
             return _not_started(run_id, request, str(error))
         try:
@@ -137,18 +138,22 @@ class PortableRunner(Runner):
 
     def _folder(self) -> Path:
         if self._work_dir is None:
-            place = self._place or self._environ.get("TMPDIR")
+            places = [self._place, self._environ.get("TMPDIR"), None]
+            place = next(one for one in places if one is None or Path(one).is_dir())
             self._work_dir = Path(tempfile.mkdtemp(prefix=PRIVATE_PREFIX, dir=place)).absolute()
         return self._work_dir
 
-    def _make_run_dir(self, run_id: str) -> RunDir:
+    def _make_run_dir(self, run_id: str, request: Request) -> RunDir:
         token = os.urandom(8).hex()
         path = self._folder() / f"{run_id}-{token}"
         for directory in (path, path / "cwd", path / "tmp"):
             directory.mkdir(mode=0o700)
         for name in ("channel.jsonl", "stdout", "stderr"):
             (path / name).touch(mode=0o600)
-        return RunDir(path=path, token=token, tmp=str(path / "tmp"))
+        # A TMPDIR that is not there: the child meets it as it is.
+        given = {**self._environ, **request.env}.get("TMPDIR")
+        tmp = given if given and not Path(given).is_dir() else str(path / "tmp")
+        return RunDir(path=path, token=token, tmp=tmp)
 
     def _spawn(self, request: Request, run_dir: RunDir) -> _Child:
         changes = {**request.env, "TMPDIR": run_dir.tmp, "TEMP": run_dir.tmp, "TMP": run_dir.tmp}
@@ -176,6 +181,8 @@ class PortableRunner(Runner):
             streams=(),
             on_stage=None if on_event is None else lambda stage: on_event(run_id, stage),
         )
+        if limit is not None:
+            _ask_where(child)
         _end(child)
         if self._keep is not None:
             self._keep(run_id, run_dir.path)
@@ -218,6 +225,15 @@ def _signalled(code: int | None) -> Signalled | None:
         number, name = _FAULTS[code]
         return Signalled(signal=number, name=name)
     return None
+
+
+def _ask_where(child: _Child) -> None:
+    """Let the child write its Python stacks to stderr; code that holds the interpreter's lock prevents it."""
+    if child.process.stdin is not None:
+        with suppress(OSError):
+            child.process.stdin.write(b"?")
+            child.process.stdin.flush()
+    child.wait(_STACKS_S)
 
 
 def _end(child: _Child) -> None:

@@ -247,14 +247,18 @@ def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: 
 def _die_with_input() -> None:
     """End when the standard input ends, which the parent holds open; the code under examination gets an empty one."""
     held = os.dup(0)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
+    empty, end = os.pipe()
+    os.close(end)
+    os.dup2(empty, 0)
+    os.close(empty)
 
     def wait() -> None:
-        with suppress(OSError):
+        try:
+            # Each byte asks where the code is.
             while os.read(held, 1):
-                pass
+                faulthandler.dump_traceback(file=2, all_threads=True)
+        except OSError:
+            return  # The code under examination closed it.
         os._exit(125)
 
     threading.Thread(target=wait, name="aotidoctor-parent", daemon=True).start()

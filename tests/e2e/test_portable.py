@@ -152,14 +152,34 @@ def test_every_static_command_works_without_posix(packages, tmp_path):
 
 
 def test_what_needs_linux_says_so_and_what_runs_here(tmp_path):
+    [answer] = without_posix([["watch", "--", "python", "app.py"]], tmp_path)
+    assert answer["status"] == 4, answer
+    page = " ".join((answer["stdout"] + answer["stderr"]).split())
+    assert "this is Windows" in page
+    assert "`aotidoctor run`" in page
+    assert len((answer["stdout"] + answer["stderr"]).strip().splitlines()) <= 3
+
+
+def test_commands_that_run_a_package_need_no_posix_themselves(tmp_path):
     package, inputs = tmp_path / "model.pt2", tmp_path / "x.json"
     package.write_bytes(b"")
     inputs.write_text("[1]")
-    commands = [[name, str(package), "--inputs", str(inputs)] for name in ("run", "localize", "repro")]
-    commands += [["verify", str(package)], ["demo"], ["watch", "--", "python", "app.py"]]
+    commands = [[name, str(package), "--inputs", str(inputs), "--json"] for name in ("run", "localize", "repro")]
+    commands.append(["verify", str(package), "--json"])
     for words, answer in zip(commands, without_posix(commands, tmp_path), strict=True):
-        assert answer["status"] == 4, (words, answer)
-        page = " ".join((answer["stdout"] + answer["stderr"]).split())
-        assert "this is Windows" in page, (words, page)
-        assert "`aotidoctor check`" in page, (words, page)
-        assert len((answer["stdout"] + answer["stderr"]).strip().splitlines()) <= 3
+        assert answer["status"] == 1, (words, answer)
+        assert json.loads(answer["stdout"])["diagnoses"][0]["cause"] == "artifact-corrupt"
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "cause"), [("ok_pointwise", None), ("index_embedding_100", "index-out-of-range")])
+def test_a_case_is_answered_alike_by_the_portable_runner(name, cause, packages, tmp_path):
+    [case] = [case for case in (*FAULTS, *HEALTHY) if case.name == name]
+    call = case.make(packages, tmp_path)
+    command = [sys.executable, "-m", "aotidoctor", "run", *call.arguments(), "--json"]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "AOTIDOCTOR_RUNNER": "portable", "AOTIDOCTOR_CASES": ""}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LIMIT_S, env=environ)
+    report = json.loads(done.stdout)
+    assert [one["cause"] for one in report["diagnoses"]][:1] == ([] if cause is None else [cause])
+    assert all(run["argv"][-2] == "--once" for run in report["runs"])

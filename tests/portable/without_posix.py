@@ -73,6 +73,7 @@ def take_away() -> None:
     for known in (os.supports_dir_fd, os.supports_follow_symlinks, os.supports_fd):
         known.clear()
     shutil._USE_CP_SENDFILE = False
+    shutil._use_fd_functions = False
     shutil.disk_usage = lambda _path: usage
     for module, name in (
         (builtins, "open"),
