@@ -239,7 +239,7 @@ def _ask_where(child: _Child) -> None:
 def _end(child: _Child) -> None:
     """Kill what is left of it, and take its exit code."""
     process = child.process
-    if os.name == "posix":
+    if hasattr(os, "killpg"):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
     elif process.returncode is None and (taskkill := shutil.which("taskkill")):

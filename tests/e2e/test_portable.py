@@ -164,7 +164,7 @@ def test_commands_that_run_a_package_need_no_posix_themselves(tmp_path):
     package, inputs = tmp_path / "model.pt2", tmp_path / "x.json"
     package.write_bytes(b"")
     inputs.write_text("[1]")
-    commands = [[name, str(package), "--inputs", str(inputs), "--json"] for name in ("run", "localize", "repro")]
+    commands = [[name, str(package), "--inputs", str(inputs), "--json"] for name in ("run", "localize")]
     commands.append(["verify", str(package), "--json"])
     for words, answer in zip(commands, without_posix(commands, tmp_path), strict=True):
         assert answer["status"] == 1, (words, answer)
