@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from functools import lru_cache
@@ -18,10 +17,10 @@ from pathlib import Path
 from aotidoctor.model import record_json
 from aotidoctor.model.artifact import Artifact
 from aotidoctor.model.case import Host, TorchBuild
-from aotidoctor.model.errors import CannotExamineError, UsageError, examining
-from aotidoctor.model.record import JsonObject, JsonValue, as_object, to_json
+from aotidoctor.model.errors import CannotExamineError, UsageError
+from aotidoctor.model.record import JsonObject, as_object, to_json
 from aotidoctor.readers.host.linkage import executable_stack
-from aotidoctor.readers.package.blob import opened_blob
+from aotidoctor.readers.package.blob import read_document
 from aotidoctor.readers.releases.torch_releases import release_of
 
 SCHEMA = "aotidoctor.host/1"
@@ -29,7 +28,6 @@ HERE = "here"
 """The name of this machine in place of a profile, where no file is called so."""
 
 _REPORT = "aotidoctor.report/1"
-_LARGEST = 8 << 20
 _NOT_LOOKED_UP = "symbols were not resolved on that machine"
 # What is a fact of one package or one moment, not of the machine.
 _PASSING = ("missing_symbols", "symbols_checked", "symbols_problem", "missing_folders", "profile", "unstated")
@@ -43,7 +41,7 @@ def read_profile(name: str) -> Host:
         CannotExamineError: the file cannot be read, or is no profile of a host.
     """
     if os.path.exists(name):  # noqa: PTH110 - no ValueError for strange names
-        return _host(name, _document(name))
+        return _host(name, read_document(name, "the profile of a host", SCHEMA, _REPORT))
     parts = [part for part in name.split("+") if part in built_in_profiles()]
     if parts and "+".join(parts) == name:
         # What all of them state; of two statements the later one.
@@ -73,7 +71,7 @@ def built_in_profiles() -> Mapping[str, JsonObject]:
 def is_profile(path: str) -> bool:
     """Whether the file is one of ``aotidoctor env --save``."""
     try:
-        return _document(path).get("schema") == SCHEMA
+        return read_document(path, "the profile of a host", SCHEMA, _REPORT).get("schema") == SCHEMA
     except CannotExamineError:
         return False
 
@@ -118,23 +116,6 @@ def for_artifact(host: Host, artifact: Artifact) -> Host:
     if state is None:
         return host
     return replace(host, tmpdir=replace(state, problem=state.problem_with(artifact.unpacked_size)))
-
-
-def _document(path: str) -> JsonObject:
-    with examining(path), opened_blob(path) as (blob, mode):
-        if not stat.S_ISREG(mode):
-            raise CannotExamineError(f"{path}: observed no regular file, expected the profile of a host")
-        data = blob.read_all(_LARGEST)
-    if data is None:
-        raise CannotExamineError(f"{path}: observed more than {_LARGEST} bytes, expected the profile of a host")
-    try:
-        document: JsonValue = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise CannotExamineError(f"{path}: observed invalid JSON ({str(error)[:80]}), expected {SCHEMA}") from error
-    known = isinstance(document, dict) and document.get("schema") in (SCHEMA, _REPORT)
-    if not isinstance(document, dict) or not known:
-        raise CannotExamineError(f"{path}: observed different JSON, expected the profile of a host ({SCHEMA})")
-    return document
 
 
 def _host(name: str, document: JsonObject) -> Host:

@@ -13,12 +13,14 @@ import errno
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from aotidoctor.files import O_BINARY, O_CLOEXEC, O_NONBLOCK, read_range
-from aotidoctor.model.record import JsonValue, record
+from aotidoctor.model.errors import CannotExamineError, examining
+from aotidoctor.model.record import JsonObject, JsonValue, record
 
 CHUNK = 1 << 20
 
@@ -167,6 +169,27 @@ def parse_json(data: bytes) -> JsonValue:
     except ValueError as error:
         raise JsonError(clean_surrogates(str(error))) from error
     return value
+
+
+# In bytes. Reports and profiles of hosts are cut long before.
+_LARGEST_DOCUMENT = 64 << 20
+
+
+def read_document(path: str, expected: str, *schemas: str) -> JsonObject:
+    """The document of one of ``schemas`` in the file, which is ``expected`` there. Raises CannotExamineError."""
+    with examining(path), opened_blob(path) as (blob, mode):
+        if not stat.S_ISREG(mode):
+            raise CannotExamineError(f"{path}: observed no regular file, expected {expected}")
+        data = blob.read_all(_LARGEST_DOCUMENT)
+    if data is None:
+        raise CannotExamineError(f"{path}: observed more than {_LARGEST_DOCUMENT} bytes, expected {expected}")
+    try:
+        document = parse_json(data)
+    except JsonError as error:
+        raise CannotExamineError(f"{path}: observed invalid JSON ({str(error)[:80]}), expected {expected}") from error
+    if not isinstance(document, dict) or document.get("schema") not in schemas:
+        raise CannotExamineError(f"{path}: observed different JSON, expected {expected} ({schemas[0]})")
+    return document
 
 
 def as_text(value: JsonValue) -> str:

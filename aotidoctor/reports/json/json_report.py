@@ -8,20 +8,18 @@ counted. Minor versions only add.
 from __future__ import annotations
 
 import json
-import stat
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind, Metadata
 from aotidoctor.model.case import Case, Host
 from aotidoctor.model.contract import ConstantSpec, Dim, KernelCall, LeafSpec, ModelContract
-from aotidoctor.model.errors import CannotExamineError, examining
 from aotidoctor.model.evidence import FileSource, RunSource, Source
 from aotidoctor.model.other_artifacts import CompiledFunction, ExecutorchFile, Parameter, Precompiled, PteMethod
 from aotidoctor.model.record import JsonObject, as_object, to_json, values_of
 from aotidoctor.model.report import SCHEMA, Diagnosis, Report
 from aotidoctor.model.torch_names import DEBUG_SETTINGS
-from aotidoctor.readers.package.blob import opened_blob
+from aotidoctor.readers.package.blob import read_document
 from aotidoctor.reports.text import escaped_json
 
 if TYPE_CHECKING:
@@ -354,22 +352,10 @@ def _source(source: Source | None) -> dict[str, object] | None:
             return None
 
 
-# A report that was written before, read back. In bytes; reports are cut long before.
-_LARGEST = 64 << 20
-
-
+# A report that was written before, read back.
 def read_saved_report(path: str) -> JsonObject:
     """The document. Raises CannotExamineError where the file is no report of ours."""
-    try:
-        with examining(path), opened_blob(path) as (blob, mode):
-            if not stat.S_ISREG(mode):
-                raise CannotExamineError(f"{path}: observed no regular file, expected a report of aotidoctor")
-            document = json.loads(blob.read_at(0, _LARGEST))
-    except (ValueError, RecursionError) as error:
-        raise CannotExamineError(f"{path}: observed invalid JSON ({error}), expected a report of aotidoctor") from error
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise CannotExamineError(f"{path}: observed different JSON, expected a report of aotidoctor ({SCHEMA})")
-    return document
+    return read_document(path, "a report of aotidoctor", SCHEMA)
 
 
 def saved_case(report: JsonObject) -> Case:
