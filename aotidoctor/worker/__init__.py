@@ -17,7 +17,7 @@ JOBS: dict[str, tuple[str, str, type[jobs.Job]]] = {
     "executorch": ("aotidoctor.worker.run_model", "executorch", jobs.ExecutorchRun),
     "hook": ("aotidoctor.worker.server_rehearsal", "hook", jobs.Hook),
     "load_time": ("aotidoctor.worker.run_model", "load_time", jobs.Run),
-    "lowered_dtypes": ("aotidoctor.worker.lowered_dtypes", "lowered_dtypes", jobs.Recompile),
+    "lowered_dtypes": ("aotidoctor.worker.compile_program", "lowered_dtypes", jobs.Recompile),
     "op_alone": ("aotidoctor.worker.operators.op_calls", "op_alone", jobs.OneOperator),
     "op_inputs": ("aotidoctor.worker.operators.op_calls", "op_inputs", jobs.Run),
     "ops": ("aotidoctor.worker.operators.op_schema", "ops", jobs.Operators),
