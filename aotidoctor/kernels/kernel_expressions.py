@@ -64,8 +64,8 @@ _OPERATIONS: Mapping[str, tuple[str, int]] = {
     "remainder_integral": ("remainder", 2),
     "remainder_integer": ("remainder", 2),
     "mod": ("%", 2),
-    "floor_divide_integral": ("floor_divide", 2),
-    "div_floor_integer": ("floordiv", 2),
+    "floor_divide_integral": ("//", 2),
+    "div_floor_integer": ("//", 2),
     "min_propagate_nan": ("min", 2),
     "max_propagate_nan": ("max", 2),
     "minimum": ("min", 2),
@@ -76,13 +76,12 @@ _OPERATIONS: Mapping[str, tuple[str, int]] = {
 }
 KNOWN = frozenset((*_OPERATIONS, *_SAME))
 LOADS = frozenset(("loadu", "load"))
-_DIVIDING = ("remainder", "%", "floor_divide")
+_DIVIDING = ("remainder_integral", "remainder_integer", "mod", "floor_divide_integral")
 
 
 def divisor_of(function: str, arguments: Sequence[Value]) -> Value | None:
     """The divisor, where the function divides whole numbers and counts a zero."""
-    operation = _OPERATIONS.get(function)
-    return arguments[1] if operation is not None and operation[0] in _DIVIDING and len(arguments) == 2 else None
+    return arguments[1] if function in _DIVIDING and len(arguments) == 2 else None
 
 
 def meaning(function: str, types: Sequence[str], receiver: Value | None, arguments: Sequence[Value]) -> Value:
@@ -128,7 +127,6 @@ def temporary(value: Value) -> Value:
 
 
 # Expressions.
-_SPELLING = {"||": "or", "&&": "and", "//": "floordiv"}
 _DECLTYPE = Variable("decltype")
 
 
@@ -206,7 +204,7 @@ class ExpressionReader:
         for sign, other in zip(signs, values[1:], strict=True):
             if sign in ("/", "%"):
                 self._on_division(sign, other)
-            found = make_computed(_SPELLING.get(sign, sign), found, other)
+            found = make_computed(sign, found, other)
         return found
 
     def _call(self, name: str, types: Sequence[str], receiver: Value | None, arguments: Sequence[Value]) -> Value:

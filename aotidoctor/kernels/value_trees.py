@@ -47,7 +47,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """An operation: ``+ - * / %``, ``floordiv``, ``remainder``, comparisons, ``& | ~``, ``where``, ``min``, ``max``."""
+    """An operation: ``+ - * / // %``, ``remainder``, comparisons, ``& | ~``, ``where``, ``min``, ``max``."""
 
     operation: str
     operands: tuple[Value, ...]
@@ -202,14 +202,14 @@ def _divide(left: int, right: int) -> int | None:
     return None if right == 0 else abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
 
 
-_TWO: Mapping[str, Callable[[int, int], int | None]] = {
+# Operations of whole numbers, as C++ computes them; None for a division by zero.
+OPERATIONS: Mapping[str, Callable[[int, int], int | None]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
     "/": _divide,
     "%": lambda left, right: left - right * (_divide(left, right) or 0) if right else None,
-    "floordiv": lambda left, right: left // right if right else None,
-    "floor_divide": lambda left, right: left // right if right else None,
+    "//": lambda left, right: left // right if right else None,
     "remainder": lambda left, right: left % right if right else None,
     "min": min,
     "max": max,
@@ -221,8 +221,8 @@ _TWO: Mapping[str, Callable[[int, int], int | None]] = {
     "!=": lambda left, right: int(left != right),
     "&": operator.and_,
     "|": operator.or_,
-    "and": lambda left, right: int(bool(left) and bool(right)),
-    "or": lambda left, right: int(bool(left) or bool(right)),
+    "&&": lambda left, right: int(bool(left) and bool(right)),
+    "||": lambda left, right: int(bool(left) or bool(right)),
 }
 _ONE: Mapping[str, Callable[[int], int | None]] = {
     "neg": operator.neg,
@@ -313,7 +313,7 @@ class IterationGrid:
             if isinstance(only, int):
                 return _known_value(one(only))
             return [None if item is None else one(item) for item in only]
-        two = _TWO.get(operation)
+        two = OPERATIONS.get(operation)
         if two is None or len(operands) != 2:
             raise UnknownError
         left, right = operands

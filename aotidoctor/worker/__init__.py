@@ -3,7 +3,7 @@
 A job is a function ``(payload, channel) -> result``. It is listed here with the record of its payload. Its module is
 imported on first use, so that a request pays for its own job only. The modules use the standard library, torch and
 ``aotidoctor.model``; some also read the package itself (``aotidoctor.readers``). Only ``worker.float64`` imports
-torch at the top of its modules; all others can be imported without it.
+torch at the top of its modules, and ``worker.emulation`` NumPy; all others can be imported without them.
 """
 
 from __future__ import annotations

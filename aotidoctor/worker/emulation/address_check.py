@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from aotidoctor.model.record import record
 from aotidoctor.worker.emulation.address_slices import ElementForm, Slicer, index_form, mask_bounds
 from aotidoctor.worker.emulation.checked_memory import note_readers, writer_table
@@ -42,8 +44,6 @@ class IndexValues:
 
     def load(self, access: Access, dtype: str, other: AddressNode | None, grid: ProgramGrid) -> Any:
         """The values of a load that an address depends on."""
-        import numpy as np
-
         table = self._table(access, dtype)
         index, mask = access.lanes(grid)
         kind = table.dtype
@@ -80,8 +80,6 @@ class IndexValues:
 
     def _table(self, access: Access, dtype: str) -> Any:
         """The elements that a pointer may go to, with their real values."""
-        import numpy as np
-
         pointer = self.pointers[access.argument]
         tensor = pointer.tensor
         if tensor is None:
@@ -296,8 +294,6 @@ class AddressCheck:
 
     def _look(self, plan: AccessPlan, grid: ProgramGrid) -> None:
         """Check bounds, first use, marks and clashes of one access, lane by lane."""
-        import numpy as np
-
         access = plan.access
         index, mask = access.lanes(grid)
         pointer = plan.pointer
@@ -330,8 +326,6 @@ class AddressCheck:
 
     def _note(self, plan: AccessPlan, grid: ProgramGrid, cells: Any, good: Any) -> None:
         """Note what is written, and by which program."""
-        import numpy as np
-
         if plan.pointer is None or plan.pointer.tensor is None:
             return
         storage, access = plan.pointer.tensor.storage, plan.access
@@ -363,8 +357,6 @@ class AddressCheck:
             self.seen.unclear = "two programs go to the same element"
 
     def _tell(self, kind: str, plan: AccessPlan, grid: ProgramGrid, wrong: Any, **facts: Any) -> None:
-        import numpy as np
-
         at = [int(one) for one in np.unravel_index(int(wrong.argmax()), wrong.shape)]
         program = grid.first + (at[0] if wrong.shape[0] > 1 else 0)
         place = self.launch.placed(program, tuple(at[1:]), wrong.shape[1:])

@@ -10,7 +10,6 @@ to a bound. ``x0 + 24*x1`` with ``x0`` below 24 covers a run of elements, each o
 from __future__ import annotations
 
 import ast
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -170,157 +169,6 @@ OPERATORS: Mapping[type[ast.AST], str] = {
 _PURE = ("tl", "tl_math", "triton_helpers", "libdevice", "math")
 
 
-@dataclass(slots=True, kw_only=True)
-class IndexExpressions(ABC):
-    """Evaluate expressions with the values of ``names``, in a launch over ``grid``."""
-
-    grid: tuple[int, int, int]
-    names: dict[str, Any] = field(default_factory=dict)
-
-    @abstractmethod
-    def touched(self, base: str, name: str, node: ast.Call) -> AddressNode | None:
-        """The value of a call that accesses memory or asserts; None of any other call."""
-
-    def value(self, node: ast.expr) -> Any:
-        """An ``AddressNode``, an ``IndexPointer``, a tuple of these, a text or None. Raises ``Unsliceable``."""
-        match node:
-            case ast.Constant(value=value):
-                return constant_node(value) if isinstance(value, bool | int | float) else value
-            case ast.Name(id=name):
-                return self.names.get(name, opaque_node(name))
-            case ast.BinOp(left=left, op=op, right=right):
-                return self.combine(OPERATORS.get(type(op), "?"), self.value(left), self.value(right))
-            case ast.Compare(left=left, ops=[op], comparators=[right]):
-                a, b = self.value(left), self.value(right)
-                # Parameters may be texts or None, and decide what the kernel does.
-                if (isinstance(op, ast.Is | ast.IsNot) and b is None) or (isinstance(a, str) and isinstance(b, str)):
-                    return constant_node((a == b) == isinstance(op, ast.Is | ast.Eq))
-                return self.combine(OPERATORS.get(type(op), "?"), a, b)
-            case ast.UnaryOp(op=op, operand=inner):
-                return self._unary(op, self.value(inner))
-            case ast.IfExp(test=test, body=body, orelse=other) if (chosen := self._is_type(test)) is not None:
-                return self.value(body if chosen else other)
-            case ast.Tuple(elts=parts) | ast.List(elts=parts):
-                return tuple(self.value(one) for one in parts)
-            case ast.Subscript(value=inner, slice=at):
-                return self._subscript(self.value(inner), at)
-            case ast.Call():
-                return self._call(node)
-            case ast.Attribute(attr=name) if name in BY_TEXT:
-                return BY_TEXT[name]
-        return opaque_node(ast.unparse(node)[:60])
-
-    def _is_type(self, test: ast.expr) -> bool | None:
-        """``x.dtype is tl.float32``, as Inductor writes it for remainders."""
-        match test:
-            case ast.Compare(left=ast.Attribute(value=inner, attr="dtype"), ops=[ast.Is()], comparators=[other]):
-                value, kind = self.value(inner), self.value(other)
-                if isinstance(value, AddressNode) and value.rank >= 0 and isinstance(kind, str):
-                    return value.dtype == kind
-        return None
-
-    def combine(self, name: str, a: Any, b: Any) -> Any:
-        """``a + b`` and other binary operations on results of ``value``."""
-        if isinstance(a, IndexPointer) and isinstance(b, AddressNode) and name in ("+", "-"):
-            begins = name == "+" and a.offset.what == "constant" and a.offset.value == 0
-            return IndexPointer(argument=a.argument, offset=b if begins else binary_node(name, a.offset, b))
-        if isinstance(b, IndexPointer) and isinstance(a, AddressNode) and name == "+":
-            return IndexPointer(argument=b.argument, offset=binary_node(name, b.offset, a))
-        if not isinstance(a, AddressNode) or not isinstance(b, AddressNode) or name == "?":
-            return self._lost("an operation on pointers", a, b)
-        return binary_node(name, a, b)
-
-    def _lost(self, why: str, *values: Any) -> AddressNode:
-        """A value that is not followed. Raises ``Unsliceable`` where a pointer would be lost that way."""
-        if any(isinstance(one, IndexPointer) for one in _flat(values)):
-            raise Unsliceable(why)
-        return opaque_node(why)
-
-    def _unary(self, op: ast.unaryop, value: Any) -> Any:
-        if not isinstance(value, AddressNode):
-            return self._lost("an operation on pointers", value)
-        match op:
-            case ast.USub():
-                return binary_node("-", constant_node(0), value)
-            case ast.UAdd():
-                return value
-            case ast.Not():
-                return function_node("not", value, dtype="i1")
-            case _:
-                return function_node("invert", value)
-
-    def _subscript(self, value: Any, at: ast.expr) -> Any:
-        parts = at.elts if isinstance(at, ast.Tuple) else [at]
-        plain = [ast.unparse(one) for one in parts]
-        if isinstance(value, tuple) and len(plain) == 1 and plain[0].isdigit() and int(plain[0]) < len(value):
-            return value[int(plain[0])]
-        if not isinstance(value, AddressNode) or any(one not in (":", "None") for one in plain):
-            return self._lost("a part of a block", value)
-        if value.rank < 0 or sum(one == ":" for one in plain) != value.rank:
-            return opaque_node(value.what if value.rank < 0 else "a part of a block")
-        return value if plain == [":"] else insert_dims(value, tuple(0 if one == ":" else None for one in plain))
-
-    def _call(self, node: ast.Call) -> Any:
-        match node.func:
-            case ast.Attribute(value=ast.Name(id=base), attr=name) if base in _PURE and base not in self.names:
-                made = self.touched(base, name, node)
-                return made if made is not None else self._computed(base, name, node, self.arguments(node))
-            case ast.Attribute(value=inner, attr="to"):
-                value = self.value(inner)
-                dtype = self.value(node.args[0]) if node.args else None
-                if not isinstance(value, AddressNode) or not isinstance(dtype, str):
-                    return self._lost("a cast", value)
-                return value if value.dtype == dtype else function_node("to", value, dtype=dtype)
-            case ast.Name(id="min" | "max" as name) if len(node.args) == 2 and not node.keywords:
-                given = self.arguments(node)
-                if all(isinstance(one, AddressNode) for one in given):
-                    return function_node(f"{name}imum", *given)
-            case ast.Attribute(value=inner, attr="broadcast_to"):
-                return self._spread(self.value(inner), node.args)
-        self._lost(f"a call of {ast.unparse(node.func)[:40]}", *self.arguments(node))
-        return opaque_node(f"{ast.unparse(node.func)[:40]}()")
-
-    def arguments(self, node: ast.Call) -> list[Any]:
-        """All arguments of a call, keyword arguments last."""
-        return [*(self.value(one) for one in node.args), *(self.value(one.value) for one in node.keywords)]
-
-    def _spread(self, value: Any, shape: list[ast.expr]) -> Any:
-        """``tl.broadcast_to``: as many dims as ``shape`` has; their lengths follow from the partner of the result."""
-        if not isinstance(value, AddressNode) or value.rank < 0:
-            return self._lost("a block", value)
-        dims = self.value(shape[0]) if len(shape) == 1 else tuple(shape)
-        rank = len(dims) if isinstance(dims, tuple) else value.rank
-        return value if rank <= value.rank else function_node("to", value, dtype=value.dtype, rank=rank)
-
-    def _computed(self, base: str, name: str, node: ast.Call, given: list[Any]) -> Any:
-        match name, given:
-            case "program_id", [AddressNode(value=int() as axis)]:
-                return program_id(axis, self.grid[axis])
-            case "num_programs", [AddressNode(value=int() as axis)]:
-                return constant_node(self.grid[axis])
-            case "arange", [AddressNode(value=int() as start), AddressNode(value=int() as end)]:
-                return arange(start, end)
-            case "full", [tuple() as shape, AddressNode() as value, str() as dtype]:
-                # One value everywhere: as long as its partner makes it.
-                return function_node("to", value, dtype=dtype, rank=len(shape))
-            case "zeros", [tuple() as shape, str() as dtype]:
-                return function_node("to", constant_node(0), dtype=dtype, rank=len(shape))
-            case ("where", [AddressNode(), AddressNode(), AddressNode()]) | ("abs" | "floor" | "ceil", [AddressNode()]):
-                return function_node(name, *given)
-            case "minimum" | "maximum", [AddressNode() as a, AddressNode() as b, *_]:
-                return function_node(name, a, b)
-            case "cdiv", [AddressNode() as a, AddressNode() as b]:
-                return binary_node("//", binary_node("-", binary_node("+", a, b), constant_node(1)), b)
-            case "multiple_of" | "max_contiguous" | "max_constancy", [value, *_]:
-                return value
-
-            case "broadcast_to", [value, *_]:
-                return self._spread(value, node.args[1:])
-            case "cast", [AddressNode() as value, str() as dtype, *_]:
-                return function_node("to", value, dtype=dtype)
-        return self._lost(f"{base}.{name}", *given)
-
-
 def _flat(values: Any) -> Any:
     for one in values:
         if isinstance(one, tuple):
@@ -329,21 +177,23 @@ def _flat(values: Any) -> Any:
             yield one
 
 
-# Statements. Rounds of the loops of a kernel that are processed.
+# Rounds of the loops of a kernel that are processed.
 MOST_ROUNDS = 256
 _MEMORY = ("make_block_ptr", "make_tensor_descriptor", "atomic_cas", "atomic_xchg", "advance")
 
 
 @dataclass(slots=True, kw_only=True)
-class Slicer(IndexExpressions):
-    """Process the function of a kernel with the values of its parameters.
+class Slicer:
+    """Process the function of a kernel over ``grid`` with the values of its parameters, by their ``names``.
 
     ``load`` gives the values of a load lane by lane, ``span`` the least and the greatest of them.
     """
 
+    grid: tuple[int, int, int]
     load: Callable[[Access, str, AddressNode | None, ProgramGrid], Any]
     span: Callable[[Access, str, AddressNode | None], Interval | None]
     pointers: Mapping[str, str]
+    names: dict[str, Any] = field(default_factory=dict)
     accesses: list[Access] = field(default_factory=list)
     rounds: int = 0
 
@@ -356,7 +206,7 @@ class Slicer(IndexExpressions):
                 case ast.AnnAssign(target=ast.Name() as target, value=ast.expr() as value):
                     self._bind(target, self.value(value))
                 case ast.AugAssign(target=ast.Name(id=name) as target, op=op, value=value):
-                    made = self.combine(OPERATORS.get(type(op), "?"), self.names.get(name), self.value(value))
+                    made = self._combine(OPERATORS.get(type(op), "?"), self.names.get(name), self.value(value))
                     self._bind(target, made)
                 case ast.Expr(value=ast.Constant()) | ast.Pass():
                     pass
@@ -397,14 +247,14 @@ class Slicer(IndexExpressions):
             raise Unsliceable(f"loops of more than {MOST_ROUNDS} rounds")
         return found
 
-    def touched(self, base: str, name: str, node: ast.Call) -> AddressNode | None:
+    def _touched(self, base: str, name: str, node: ast.Call) -> AddressNode | None:
         """The value of a call that accesses memory or asserts. Raises ``Unsliceable`` for accesses of other forms."""
         if base == "tl" and name in ("load", "store", "atomic_add", "atomic_max", "atomic_min"):
             return self._access(name, node)
         if name in _MEMORY or name.startswith("atomic") or "load" in name or "store" in name:
             raise Unsliceable(f"{base}.{name}")
         if base == "tl" and name == "device_assert":
-            given = self.arguments(node)
+            given = self._arguments(node)
             if not isinstance(given[0], AddressNode):
                 raise Unsliceable("an assertion")
             message = given[1] if len(given) > 1 and isinstance(given[1], str) else ""
@@ -448,3 +298,144 @@ class Slicer(IndexExpressions):
         made = Access(what=what, line=getattr(node, "lineno", 0), order=len(self.accesses), **facts)
         self.accesses.append(made)
         return made
+
+    # Expressions.
+
+    def value(self, node: ast.expr) -> Any:
+        """An ``AddressNode``, an ``IndexPointer``, a tuple of these, a text or None. Raises ``Unsliceable``."""
+        match node:
+            case ast.Constant(value=value):
+                return constant_node(value) if isinstance(value, bool | int | float) else value
+            case ast.Name(id=name):
+                return self.names.get(name, opaque_node(name))
+            case ast.BinOp(left=left, op=op, right=right):
+                return self._combine(OPERATORS.get(type(op), "?"), self.value(left), self.value(right))
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                a, b = self.value(left), self.value(right)
+                # Parameters may be texts or None, and decide what the kernel does.
+                if (isinstance(op, ast.Is | ast.IsNot) and b is None) or (isinstance(a, str) and isinstance(b, str)):
+                    return constant_node((a == b) == isinstance(op, ast.Is | ast.Eq))
+                return self._combine(OPERATORS.get(type(op), "?"), a, b)
+            case ast.UnaryOp(op=op, operand=inner):
+                return self._unary(op, self.value(inner))
+            case ast.IfExp(test=test, body=body, orelse=other) if (chosen := self._is_type(test)) is not None:
+                return self.value(body if chosen else other)
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                return tuple(self.value(one) for one in parts)
+            case ast.Subscript(value=inner, slice=at):
+                return self._subscript(self.value(inner), at)
+            case ast.Call():
+                return self._call(node)
+            case ast.Attribute(attr=name) if name in BY_TEXT:
+                return BY_TEXT[name]
+        return opaque_node(ast.unparse(node)[:60])
+
+    def _is_type(self, test: ast.expr) -> bool | None:
+        """``x.dtype is tl.float32``, as Inductor writes it for remainders."""
+        match test:
+            case ast.Compare(left=ast.Attribute(value=inner, attr="dtype"), ops=[ast.Is()], comparators=[other]):
+                value, kind = self.value(inner), self.value(other)
+                if isinstance(value, AddressNode) and value.rank >= 0 and isinstance(kind, str):
+                    return value.dtype == kind
+        return None
+
+    def _combine(self, name: str, a: Any, b: Any) -> Any:
+        """``a + b`` and other binary operations on results of ``value``."""
+        if isinstance(a, IndexPointer) and isinstance(b, AddressNode) and name in ("+", "-"):
+            begins = name == "+" and a.offset.what == "constant" and a.offset.value == 0
+            return IndexPointer(argument=a.argument, offset=b if begins else binary_node(name, a.offset, b))
+        if isinstance(b, IndexPointer) and isinstance(a, AddressNode) and name == "+":
+            return IndexPointer(argument=b.argument, offset=binary_node(name, b.offset, a))
+        if not isinstance(a, AddressNode) or not isinstance(b, AddressNode) or name == "?":
+            return self._lost("an operation on pointers", a, b)
+        return binary_node(name, a, b)
+
+    def _lost(self, why: str, *values: Any) -> AddressNode:
+        """A value that is not followed. Raises ``Unsliceable`` where a pointer would be lost that way."""
+        if any(isinstance(one, IndexPointer) for one in _flat(values)):
+            raise Unsliceable(why)
+        return opaque_node(why)
+
+    def _unary(self, op: ast.unaryop, value: Any) -> Any:
+        if not isinstance(value, AddressNode):
+            return self._lost("an operation on pointers", value)
+        match op:
+            case ast.USub():
+                return binary_node("-", constant_node(0), value)
+            case ast.UAdd():
+                return value
+            case ast.Not():
+                return function_node("not", value, dtype="i1")
+            case _:
+                return function_node("invert", value)
+
+    def _subscript(self, value: Any, at: ast.expr) -> Any:
+        parts = at.elts if isinstance(at, ast.Tuple) else [at]
+        plain = [ast.unparse(one) for one in parts]
+        if isinstance(value, tuple) and len(plain) == 1 and plain[0].isdigit() and int(plain[0]) < len(value):
+            return value[int(plain[0])]
+        if not isinstance(value, AddressNode) or any(one not in (":", "None") for one in plain):
+            return self._lost("a part of a block", value)
+        if value.rank < 0 or sum(one == ":" for one in plain) != value.rank:
+            return opaque_node(value.what if value.rank < 0 else "a part of a block")
+        return value if plain == [":"] else insert_dims(value, tuple(0 if one == ":" else None for one in plain))
+
+    def _call(self, node: ast.Call) -> Any:
+        match node.func:
+            case ast.Attribute(value=ast.Name(id=base), attr=name) if base in _PURE and base not in self.names:
+                made = self._touched(base, name, node)
+                return made if made is not None else self._computed(base, name, node, self._arguments(node))
+            case ast.Attribute(value=inner, attr="to"):
+                value = self.value(inner)
+                dtype = self.value(node.args[0]) if node.args else None
+                if not isinstance(value, AddressNode) or not isinstance(dtype, str):
+                    return self._lost("a cast", value)
+                return value if value.dtype == dtype else function_node("to", value, dtype=dtype)
+            case ast.Name(id="min" | "max" as name) if len(node.args) == 2 and not node.keywords:
+                given = self._arguments(node)
+                if all(isinstance(one, AddressNode) for one in given):
+                    return function_node(f"{name}imum", *given)
+            case ast.Attribute(value=inner, attr="broadcast_to"):
+                return self._spread(self.value(inner), node.args)
+        self._lost(f"a call of {ast.unparse(node.func)[:40]}", *self._arguments(node))
+        return opaque_node(f"{ast.unparse(node.func)[:40]}()")
+
+    def _arguments(self, node: ast.Call) -> list[Any]:
+        """All arguments of a call, keyword arguments last."""
+        return [*(self.value(one) for one in node.args), *(self.value(one.value) for one in node.keywords)]
+
+    def _spread(self, value: Any, shape: list[ast.expr]) -> Any:
+        """``tl.broadcast_to``: as many dims as ``shape`` has; their lengths follow from the partner of the result."""
+        if not isinstance(value, AddressNode) or value.rank < 0:
+            return self._lost("a block", value)
+        dims = self.value(shape[0]) if len(shape) == 1 else tuple(shape)
+        rank = len(dims) if isinstance(dims, tuple) else value.rank
+        return value if rank <= value.rank else function_node("to", value, dtype=value.dtype, rank=rank)
+
+    def _computed(self, base: str, name: str, node: ast.Call, given: list[Any]) -> Any:
+        match name, given:
+            case "program_id", [AddressNode(value=int() as axis)]:
+                return program_id(axis, self.grid[axis])
+            case "num_programs", [AddressNode(value=int() as axis)]:
+                return constant_node(self.grid[axis])
+            case "arange", [AddressNode(value=int() as start), AddressNode(value=int() as end)]:
+                return arange(start, end)
+            case "full", [tuple() as shape, AddressNode() as value, str() as dtype]:
+                # One value everywhere: as long as its partner makes it.
+                return function_node("to", value, dtype=dtype, rank=len(shape))
+            case "zeros", [tuple() as shape, str() as dtype]:
+                return function_node("to", constant_node(0), dtype=dtype, rank=len(shape))
+            case ("where", [AddressNode(), AddressNode(), AddressNode()]) | ("abs" | "floor" | "ceil", [AddressNode()]):
+                return function_node(name, *given)
+            case "minimum" | "maximum", [AddressNode() as a, AddressNode() as b, *_]:
+                return function_node(name, a, b)
+            case "cdiv", [AddressNode() as a, AddressNode() as b]:
+                return binary_node("//", binary_node("-", binary_node("+", a, b), constant_node(1)), b)
+            case "multiple_of" | "max_contiguous" | "max_constancy", [value, *_]:
+                return value
+
+            case "broadcast_to", [value, *_]:
+                return self._spread(value, node.args[1:])
+            case "cast", [AddressNode() as value, str() as dtype, *_]:
+                return function_node("to", value, dtype=dtype)
+        return self._lost(f"{base}.{name}", *given)

@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from aotidoctor.model.record import record
 from aotidoctor.worker.emulation.storage import EmulatedStorage, LaneFindings, Pointer, argument_of, first_lane
 
@@ -33,8 +35,6 @@ class FirstNan:
 
     def see(self, access: str, values: Any, dtype: Any, mask: Any) -> None:
         """Check the values of a load or a store; ``mask`` None for all lanes."""
-        import numpy as np
-
         data = (values.astype(np.uint32) << 16).view(np.float32) if str(dtype) == "bf16" else values
         if data.dtype.kind != "f":
             return
@@ -107,8 +107,6 @@ class Races:
 
     def _enter(self, key: int) -> None:
         """Enter the runs of a storage into the tables."""
-        import numpy as np
-
         for run in self.runs.pop(key, []):
             programs = run.programs()
             if programs is None:
@@ -122,8 +120,6 @@ class Races:
 
     def read(self, storage: EmulatedStorage, pointer: Pointer, at: Any, good: Any) -> None:
         """Record the readers; report a race where a program reads what another of this launch wrote."""
-        import numpy as np
-
         self._enter(id(storage))
         programs = self.programs(at.shape)
         if programs is None:
@@ -156,8 +152,6 @@ class Races:
         good: Any,
     ) -> None:
         """Record the writers; report a race where another program wrote a different value, or read the element."""
-        import numpy as np
-
         self._enter(id(storage))
         programs = self.programs(shape)
         if programs is None:
@@ -201,8 +195,6 @@ class Races:
 
 def writer_table(tables: dict[int, Any], storage: EmulatedStorage, dtype: str = "int64") -> Any:
     """The table of a storage: the number of a program for each element; -1 for none."""
-    import numpy as np
-
     if id(storage) not in tables:
         tables[id(storage)] = np.full(storage.cells, -1, dtype)
     return tables[id(storage)]
@@ -210,8 +202,6 @@ def writer_table(tables: dict[int, Any], storage: EmulatedStorage, dtype: str = 
 
 def note_readers(table: Any, index: Any, programs: Any) -> None:
     """Record the readers; an element that several programs read gets a mark of its own."""
-    import numpy as np
-
     before = table[index]
     readers = np.where((before == -1) | (before == programs), programs, _MANY)
     table[index] = readers
@@ -235,8 +225,6 @@ class LaunchMemory:
 
     def load(self, ptrs: Any, mask: Any, other: Any, dtype: Any, argument: int | None) -> Any:
         """The values at ``ptrs`` where ``mask``, elsewhere ``other`` (0 without); all arrays of one shape."""
-        import numpy as np
-
         given = np.zeros(ptrs.shape, dtype=dtype) if other is None else np.broadcast_to(other, ptrs.shape)
         run = self._dense(ptrs, mask, np.dtype(dtype).itemsize, argument)
         if run is not None and self.races.joins(run):
@@ -258,8 +246,6 @@ class LaunchMemory:
 
     def store(self, ptrs: Any, values: Any, mask: Any, argument: int | None) -> None:
         """Write ``values`` to ``ptrs`` where ``mask``."""
-        import numpy as np
-
         values = np.broadcast_to(values, ptrs.shape)
         size = values.dtype.itemsize
         run = self._dense(ptrs, mask, size, argument, write=True)
@@ -288,8 +274,6 @@ class LaunchMemory:
 
     def update(self, ptrs: Any, values: Any, mask: Any, operation: str, argument: int | None) -> Any:
         """Do an atomic read-modify-write, lane after lane; return the values before it."""
-        import numpy as np
-
         shape = np.broadcast_shapes(ptrs.shape, values.shape, mask.shape)
         ptrs, values, mask = (np.broadcast_to(one, shape) for one in (ptrs, values, mask))
         size = values.dtype.itemsize
@@ -309,8 +293,6 @@ class LaunchMemory:
 
     def swap(self, ptrs: Any, expected: Any, values: Any, argument: int | None) -> Any:
         """Compare and swap, lane after lane; return the values before it."""
-        import numpy as np
-
         before = self.load(ptrs, np.ones(ptrs.shape, dtype=bool), None, values.dtype, argument)
         hit = np.broadcast_to(before == expected, ptrs.shape)
         if hit.any():
@@ -324,8 +306,6 @@ class LaunchMemory:
 
         Only where all of it is inside, aligned, and, to be read, written before.
         """
-        import numpy as np
-
         pointer = self.pointers.get(argument) if argument is not None else None
         if pointer is None or pointer.tensor is None or self.later is None or not ptrs.size:
             return None
@@ -354,8 +334,6 @@ class LaunchMemory:
 
     def _reach(self, ptrs: Any, mask: Any, size: int, access: str, argument: int | None) -> tuple[Any, Any, Any]:
         """The pointer, byte offsets in its allocation (those of refused lanes are 0), and which lanes may go there."""
-        import numpy as np
-
         whole = bool(mask.all())
         if not whole and not mask.any():
             return None, None, None
@@ -396,8 +374,6 @@ class LaunchMemory:
 
 def _ufunc(name: str) -> Callable[[Any, Any, Any], None]:
     def apply(cells: Any, index: Any, values: Any) -> None:
-        import numpy as np
-
         getattr(np, name).at(cells, index, values)
 
     return apply

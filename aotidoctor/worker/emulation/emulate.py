@@ -16,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import ConstantSpec, ModelContract
 from aotidoctor.model.jobs import Run
@@ -152,8 +154,6 @@ def run_passes(job: EmulationJob, *, with_values: bool) -> ReplayPass:
 
 def _constants(specs: Sequence[ConstantSpec], stored: Mapping[str, Any]) -> list[WrapperTensor | LostValue]:
     """The constants in the order of the wrapper, each in an allocation of its own."""
-    import numpy as np
-
     made: list[WrapperTensor | LostValue] = []
     for spec in specs:
         found = stored.get(spec.original_fqn)

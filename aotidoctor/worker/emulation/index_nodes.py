@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from aotidoctor.model.record import record
 from aotidoctor.worker.emulation.kernel_source import INT32, NUMPY, ORDER, Interval, integer_limits
 
@@ -69,8 +71,6 @@ class ProgramGrid:
 
     def program(self, axis: int) -> Any:
         """The position of each program on one axis of the grid."""
-        import numpy as np
-
         numbers = np.arange(self.first, self.first + self.count, dtype=np.int64)
         below = (1, self.sizes[0], self.sizes[0] * self.sizes[1])[axis]
         return (numbers // below % self.sizes[axis]).astype(np.int32)
@@ -149,8 +149,6 @@ class AddressNode:
 
 def constant_node(value: float) -> AddressNode:
     """A Python number."""
-    import numpy as np
-
     whole = isinstance(value, int)
     dtype = ("i32" if INT32[0] <= value <= INT32[1] else "i64") if whole else "fp32"
     dtype = "i1" if isinstance(value, bool) else dtype
@@ -164,8 +162,6 @@ def number_node(value: float, dtype: str) -> AddressNode:
     made = constant_node(value)
     made.dtype, made.weak = dtype, False
     if dtype in NUMPY:
-        import numpy as np
-
         data = np.array([value]).astype(NUMPY[dtype])
         made.make = lambda *_: data
     return made
@@ -185,8 +181,6 @@ def program_id(axis: int, size: int) -> AddressNode:
 
 def arange(start: int, end: int) -> AddressNode:
     """``tl.arange(start, end)``."""
-    import numpy as np
-
     return AddressNode(
         what="arange",
         dtype="i32",
@@ -241,8 +235,6 @@ def binary_node(name: str, a: AddressNode, b: AddressNode) -> AddressNode:
     made.weak = a.weak and b.weak
 
     def make(grid: ProgramGrid, parts: tuple[Any, ...]) -> Any:
-        import numpy as np
-
         left, right = align_rank(parts[0], a.rank, rank), align_rank(parts[1], b.rank, rank)
         if name in ("+", "-", "*") and common == "i32":
             # In 32 bits where the result fits them.
@@ -270,8 +262,6 @@ def function_node(name: str, *parts: AddressNode, dtype: str | None = None, rank
         return opaque_node(f"numbers of the type {common}")
 
     def make(grid: ProgramGrid, given: tuple[Any, ...]) -> Any:
-        import numpy as np
-
         arrays = [align_rank(one, part.rank, made_rank) for one, part in zip(given, parts, strict=True)]
         with np.errstate(all="ignore"):
             return _FUNCTIONS[name](*arrays).astype(NUMPY[common], copy=False)
@@ -297,26 +287,15 @@ def insert_dims(node: AddressNode, at: tuple[int | None, ...]) -> AddressNode:
 
 def _quotient(a: Any, b: Any) -> Any:
     """Integer division that truncates towards zero, as in C."""
-    import numpy as np
-
     if a.dtype.kind == "f":
         return np.trunc(a / b)
     signed = a.size and b.size and a.dtype.kind == "i" and (a.min() < 0 or b.min() < 0)
     return (a - np.fmod(a, b)) // b if signed else a // b
 
 
-def _np(name: str) -> Callable[..., Any]:
-    def apply(*arrays: Any) -> Any:
-        import numpy as np
-
-        return getattr(np, name)(*arrays)
-
-    return apply
-
-
 _COMPARES = ("<", "<=", ">", ">=", "==", "!=")
 _COMPUTED: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": _quotient, "%": _np("fmod"), "/": operator.truediv,
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": _quotient, "%": np.fmod, "/": operator.truediv,
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
     "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
 }  # fmt: skip
@@ -326,8 +305,8 @@ _FOLDED = ("+", "-", "*", *_COMPARES)
 
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "where": _np("where"), "minimum": _np("minimum"), "maximum": _np("maximum"), "abs": _np("abs"),
-    "not": _np("logical_not"), "invert": _np("invert"), "to": lambda a: a, "floor": _np("floor"), "ceil": _np("ceil"),
+    "where": np.where, "minimum": np.minimum, "maximum": np.maximum, "abs": np.abs,
+    "not": np.logical_not, "invert": np.invert, "to": lambda a: a, "floor": np.floor, "ceil": np.ceil,
 }  # fmt: skip
 
 
@@ -357,8 +336,6 @@ class Access:
 
     def lanes(self, grid: ProgramGrid) -> tuple[Any, Any]:
         """Index and mask of every lane, of one shape. Raises what ``AddressNode.array`` raises."""
-        import numpy as np
-
         if self.index is None:
             raise Unsliceable("an access without an address")
         rank = max(self.index.rank, self.mask.rank if self.mask is not None else 0)

@@ -16,24 +16,25 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 from aotidoctor.worker.emulation.checked_memory import LaunchMemory
 
 
 # Arithmetic of lanes, for which Triton's interpreter uses NumPy.
 def patch_arithmetic(interpreter: Any) -> None:
     """Change the operations of the interpreter's builder in place."""
-    import numpy as np
     import triton.language as tl
 
     builder, handle = interpreter.InterpreterBuilder, interpreter.TensorHandle
-    _follow_overflow(builder, np, tl, handle)
-    _round_bfloat16(builder, np, tl, handle)
-    builder.create_idiv = lambda self, lhs, rhs: _divided(handle, np, lhs, rhs, quotient=True)
+    _follow_overflow(builder, tl, handle)
+    _round_bfloat16(builder, tl, handle)
+    builder.create_idiv = lambda self, lhs, rhs: _divided(handle, lhs, rhs, quotient=True)
     builder.create_sdiv = builder.create_udiv = builder.create_idiv
-    builder.create_srem = builder.create_urem = lambda self, lhs, rhs: _divided(handle, np, lhs, rhs, quotient=False)
+    builder.create_srem = builder.create_urem = lambda self, lhs, rhs: _divided(handle, lhs, rhs, quotient=False)
 
 
-def _divided(handle: Any, np: Any, lhs: Any, rhs: Any, *, quotient: bool) -> Any:
+def _divided(handle: Any, lhs: Any, rhs: Any, *, quotient: bool) -> Any:
     """Integer division that truncates towards zero; NumPy's rounds down: the same where nothing is negative."""
     a, b = lhs.data, rhs.data
     with np.errstate(all="ignore"):
@@ -54,7 +55,7 @@ def overflow_of(*handles: Any) -> dict[str, Any]:
     return {}
 
 
-def _follow_overflow(builder: Any, np: Any, tl: Any, handle: Any) -> None:
+def _follow_overflow(builder: Any, tl: Any, handle: Any) -> None:
     """Compute sums and products of signed 32-bit numbers in 64 bits where they may not fit."""
 
     def made(operation: Any, name: str) -> Any:
@@ -81,7 +82,7 @@ def _follow_overflow(builder: Any, np: Any, tl: Any, handle: Any) -> None:
     builder.create_sub = made(np.subtract, "-")
 
 
-def _round_bfloat16(builder: Any, np: Any, tl: Any, handle: Any) -> None:
+def _round_bfloat16(builder: Any, tl: Any, handle: Any) -> None:
     """Round bfloat16 to the nearest, ties to even, as the hardware does."""
     original = builder.cast_impl
 
@@ -115,7 +116,6 @@ def _round_bfloat16(builder: Any, np: Any, tl: Any, handle: Any) -> None:
 
 def patch_reductions(interpreter: Any) -> None:
     """Let reductions with a function of the kernel go by halves and scans by doubling steps: whole slices at a time."""
-    import numpy as np
 
     def call(self: Any, left: Any, right: Any, like: Any) -> list[Any]:
         wrapped = [self.to_tensor(data, one.dtype) for data, one in zip((*left, *right), (*like, *like), strict=True)]
@@ -196,7 +196,6 @@ class Libdevice:
 
 
 def _call(name: str, values: tuple[Any, ...]) -> Any:
-    import numpy as np
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle, interpreter_semantic
 
@@ -218,7 +217,6 @@ def _call(name: str, values: tuple[Any, ...]) -> Any:
 
 def compute(name: str, arrays: list[Any]) -> Any:
     """The libdevice function ``name`` of these arrays of one shape. Raises ``NotImplementedError``."""
-    import numpy as np
     import torch
 
     if name in _NUMPY:
@@ -321,8 +319,6 @@ def current_line(filename: str) -> int | None:
 
 
 def _patch_builder(interpreter: Any) -> None:
-    import numpy as np
-
     builder = interpreter.InterpreterBuilder
     handle = interpreter.TensorHandle
     np_dtype = interpreter._get_np_dtype
@@ -389,7 +385,6 @@ def _keep_argument(builder: Any) -> None:
         setattr(builder, name, keep)
 
     def addptr(self: Any, ptr: Any, offset: Any) -> Any:
-        import numpy as np
         from triton.runtime.interpreter import TensorHandle
 
         size = max(1, ptr.get_element_ty().primitive_bitwidth // 8)

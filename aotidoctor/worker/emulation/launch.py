@@ -18,6 +18,8 @@ from itertools import product
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from aotidoctor.model.record import record
 from aotidoctor.worker.emulation.checked_memory import FirstNan, LaunchMemory, Races
 from aotidoctor.worker.emulation.interpreter import CurrentLaunch, current_line
@@ -78,8 +80,6 @@ class BlockTiling:
 
     def programs(self, block: ProgramBlock, shape: tuple[int, ...]) -> Any:
         """The number of the program of each lane of an array of this shape; None where all have the same lanes."""
-        import numpy as np
-
         several = [letter for letter in self.letters if block.count[letter] > 1]
         if len(shape) != self.rank():
             return None if several else self.number(block.start)
@@ -293,7 +293,6 @@ class LaneLaunch:
 
     def _arguments(self, pointers: Mapping[str, Pointer]) -> dict[str, Any]:
         """The arguments as the interpreter takes them, without the block sizes."""
-        import numpy as np
         import triton.language as tl
         from triton.runtime.interpreter import TensorHandle, _get_np_dtype
 
@@ -395,8 +394,6 @@ class LaneLaunch:
         }
 
     def _on_overflow(self, operation: str, wrong: Any, wide: Any, marks: Any, argument: int | None) -> None:
-        import numpy as np
-
         try:
             hit = np.broadcast_to(wrong, marks.shape) & marks
             value = np.broadcast_to(wide, marks.shape)

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from aotidoctor.model.record import record
 from aotidoctor.worker.tensors import dtype_name
 from aotidoctor.worker.values.match_values import Candidates
@@ -30,7 +32,6 @@ class EmulatedStorage:
     """
 
     def __init__(self, name: str, size: int, unit: int, *, written: bool) -> None:
-        import numpy as np
         import torch
 
         self.name = name
@@ -119,8 +120,6 @@ class WrapperTensor:
             self.storage.mark(self._places() * self.itemsize, self.itemsize)
 
     def _places(self) -> Any:
-        import numpy as np
-
         at = np.array([self.offset], dtype=np.int64)
         for size, step in zip(self.sizes, self.strides, strict=True):
             at = (at[:, None] + np.arange(size, dtype=np.int64) * step).reshape(-1)
@@ -327,8 +326,6 @@ class LaneFindings:
 
 def first_lane(where: Any) -> tuple[int, ...]:
     """The index of the first lane that is marked."""
-    import numpy as np
-
     return tuple(int(one) for one in np.unravel_index(int(where.argmax()), where.shape))
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aotidoctor.kernels.expressions import Syntax, UnreadableExpressionError, syntax_of
+from aotidoctor.kernels.value_trees import OPERATIONS
 from aotidoctor.readers.contract.wrapper_text import is_known_statement, is_runtime, split_list
 from aotidoctor.worker.emulation.storage import (
     EmulationFindings,
@@ -40,23 +41,13 @@ def _power(base: Number, exponent: Number) -> Number:
     return int(base**exponent)
 
 
-def _divide(left: Number, right: Number) -> Number:
-    if not isinstance(left, int) or not isinstance(right, int):
-        return left / right
-    quotient = abs(left) // abs(right)
-    return quotient if (left < 0) == (right < 0) else -quotient
+def _operate(sign: str, left: Any, right: Number) -> Number | None:
+    if sign in ("/", "%") and not (isinstance(left, int) and isinstance(right, int)):
+        return left / right if sign == "/" else math.fmod(left, right)
+    operation: Callable[..., Number | None] = OPERATIONS[sign]
+    return operation(left, right)
 
 
-def _remainder(left: Number, right: Number) -> Number:
-    whole = isinstance(left, int) and isinstance(right, int)
-    return left - right * _divide(left, right) if whole else math.fmod(left, right)
-
-
-_OPERATIONS: Mapping[str, Callable[..., Number]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": _divide, "%": _remainder, "&": operator.and_,
-    "|": operator.or_, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
-    "!=": operator.ne, "&&": lambda a, b: bool(a) and bool(b), "||": lambda a, b: bool(a) or bool(b),
-}  # fmt: skip
 _CALLS: Mapping[str, Callable[..., Number]] = {
     "c10::div_floor_integer": operator.floordiv, "c10::div_floor_floating": lambda a, b: math.floor(a / b),
     "std::max": lambda *values: max(values), "std::min": lambda *values: min(values), "std::floor": math.floor,
@@ -87,11 +78,11 @@ def _value(node: Syntax, names: Mapping[str, Any]) -> Number:
     elif kind == "number":
         found = int(text) if text.isdecimal() else float(text)
     elif kind == "unary" and text in "+-":
-        found = _OPERATIONS[text](0, _value(parts[0], names))
+        found = _operate(text, 0, _value(parts[0], names))
     elif kind == "chain":
         found, *others = (_value(part, names) for part in parts)
         for sign, other in zip(signs, others, strict=True):
-            found = _OPERATIONS[sign](found, other)
+            found = _operate(sign, found, other)
     elif kind == "call":
         given = [_value(part, names) for part in parts]
         found = given[0] if len(given) == 1 and _CAST.fullmatch(text) else _CALLS[text](*given)

@@ -8,19 +8,20 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.kernels.expressions import UnreadableExpressionError
-from aotidoctor.worker.emulation.checked_memory import LaunchMemory, Races
-from aotidoctor.worker.emulation.interpreter import compute
-from aotidoctor.worker.emulation.kernel_grammar import BUILTINS, RefusedKernel
-from aotidoctor.worker.emulation.kernel_source import read_kernel
-from aotidoctor.worker.emulation.launch import BlockTiling
-from aotidoctor.worker.emulation.shims import find_operator
-from aotidoctor.worker.emulation.storage import EmulationFindings, LaneFindings, Pointer, device_copy, empty_storage
-from aotidoctor.worker.emulation.wrapper import CannotReplayError, compute_size
-from tests.emulation.hostile_kernels import BOUNDLESS, HARMLESS, HOSTILE
+np = pytest.importorskip("numpy", reason="numpy is not installed")
+
+from aotidoctor.kernels.expressions import UnreadableExpressionError  # noqa: E402
+from aotidoctor.worker.emulation.checked_memory import LaunchMemory, Races  # noqa: E402
+from aotidoctor.worker.emulation.interpreter import compute  # noqa: E402
+from aotidoctor.worker.emulation.kernel_grammar import BUILTINS, RefusedKernel  # noqa: E402
+from aotidoctor.worker.emulation.kernel_source import read_kernel  # noqa: E402
+from aotidoctor.worker.emulation.launch import BlockTiling  # noqa: E402
+from aotidoctor.worker.emulation.shims import find_operator  # noqa: E402
+from aotidoctor.worker.emulation.storage import EmulationFindings, LaneFindings, Pointer, device_copy, empty_storage  # noqa: E402
+from aotidoctor.worker.emulation.wrapper import CannotReplayError, compute_size  # noqa: E402
+from tests.emulation.hostile_kernels import BOUNDLESS, HARMLESS, HOSTILE  # noqa: E402
 
 pytest.importorskip("torch", reason="torch is not installed")
-np = pytest.importorskip("numpy", reason="numpy is not installed")
 pytestmark = pytest.mark.torch
 
 

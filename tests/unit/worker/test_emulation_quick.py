@@ -9,9 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from aotidoctor.worker.emulation.address_check import AddressCheck
-from aotidoctor.worker.emulation.address_slices import Slicer, index_form, mask_bounds
-from aotidoctor.worker.emulation.index_nodes import (
+np = pytest.importorskip("numpy", reason="numpy is not installed")
+
+from aotidoctor.worker.emulation.address_check import AddressCheck  # noqa: E402
+from aotidoctor.worker.emulation.address_slices import Slicer, index_form, mask_bounds  # noqa: E402
+from aotidoctor.worker.emulation.index_nodes import (  # noqa: E402
     IndexOverflow,
     IndexPointer,
     ProgramGrid,
@@ -20,8 +22,8 @@ from aotidoctor.worker.emulation.index_nodes import (
     constant_node,
     number_node,
 )
-from aotidoctor.worker.emulation.launch import BlockSizes
-from aotidoctor.worker.emulation.storage import (
+from aotidoctor.worker.emulation.launch import BlockSizes  # noqa: E402
+from aotidoctor.worker.emulation.storage import (  # noqa: E402
     EmulatedStorage,
     PendingStep,
     PendingSteps,
@@ -29,9 +31,8 @@ from aotidoctor.worker.emulation.storage import (
     device_copy,
     empty_storage,
 )
-from tests.optional import needs
+from tests.optional import needs  # noqa: E402
 
-np = pytest.importorskip("numpy", reason="numpy is not installed")
 pytestmark = pytest.mark.torch
 needs_torch = needs("torch")
 
