@@ -17,18 +17,16 @@ When it is wrong
 from __future__ import annotations
 
 import math
-import operator
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.call_overlay import TensorPair, contract_source, leaf_check, tensor_pairs
-from aotidoctor.kernels.expressions import parse_expr
+from aotidoctor.kernels.expressions import broken_comparisons
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import describe_spec
 from aotidoctor.model.evidence import Evidence, FactValue
-from aotidoctor.model.expr import evaluate
 from aotidoctor.model.other_artifacts import CompiledFunction
 
 FIND = Finder("AD-IN-017", "input_range")
@@ -102,15 +100,6 @@ def _beyond_capacity(case: Case, pair: TensorPair, capacity: int) -> Evidence:
 
 # A relation between numbers, once the sizes stand in place of their names.
 _SIZE = re.compile(r"(L(?:\[[^\[\]]{1,60}\]){1,8})\.(size|stride)\(\)\[(\d{1,3})\]")
-_PARTS = re.compile(r" (<=|>=|==|!=|<|>) ")
-_HOLDS = {
-    "<=": operator.le,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    ">": operator.gt,
-}
 
 
 def _guards(case: Case, function: CompiledFunction) -> Iterator[Evidence]:
@@ -124,22 +113,18 @@ def _guards(case: Case, function: CompiledFunction) -> Iterator[Evidence]:
 
     for guard in function.guards:
         places = _SIZE.findall(guard)
-        parts = _PARTS.split(_SIZE.sub(value, guard))
-        if not places or len(parts) < 3 or " == " in guard:
+        pair = pairs.get(places[0][0]) if places and " == " not in guard else None
+        if pair is None:
             continue
-        numbers = [evaluate(parse_expr(part), {}) for part in parts[::2]]
-        pair = pairs.get(places[0][0])
-        for low, sign, high in zip(numbers, parts[1::2], numbers[1:], strict=False):
-            if low is not None and high is not None and pair is not None and not _HOLDS[sign](low, high):
-                yield FIND.error(
-                    "guard",
-                    f"{pair.path}.shape[{places[0][2]}]",
-                    observed=f"{low} {sign} {high}, which does not hold",
-                    expected=guard,
-                    message=f"{pair.path}: the guard {guard} does not hold: {low} {sign} {high}",
-                    facts=pair.facts(guard=guard),
-                )
-                break
+        for low, sign, high in broken_comparisons(_SIZE.sub(value, guard), {})[:1]:
+            yield FIND.error(
+                "guard",
+                f"{pair.path}.shape[{places[0][2]}]",
+                observed=f"{low} {sign} {high}, which does not hold",
+                expected=guard,
+                message=f"{pair.path}: the guard {guard} does not hold: {low} {sign} {high}",
+                facts=pair.facts(guard=guard),
+            )
 
 
 def _one_batch(findings: Sequence[Evidence]) -> Iterator[Evidence]:

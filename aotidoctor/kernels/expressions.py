@@ -6,10 +6,12 @@ There is one grammar, ``syntax_of``. What is made of its tree is up to the reade
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from aotidoctor.model.expr import Expr, ExprFunction, Num, Opaque, Rational, Sym, number, product_of, sum_of
+from aotidoctor.model.expr import Expr, ExprFunction, Num, Opaque, Sym, evaluate, product_of, ratio, sum_of
 
 # Tokens.
 _TOKEN = re.compile(
@@ -203,6 +205,48 @@ class _Parser:
         return tuple(found)
 
 
+# Arithmetic of whole numbers.
+def _divide(left: int, right: int) -> int | None:
+    """Divide as C++ does, towards zero."""
+    return None if right == 0 else abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+
+
+# Operations of whole numbers, as C++ computes them; None for a division by zero.
+OPERATIONS: Mapping[str, Callable[[int, int], int | None]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": _divide,
+    "%": lambda left, right: left - right * (_divide(left, right) or 0) if right else None,
+    "//": lambda left, right: left // right if right else None,
+    "remainder": lambda left, right: left % right if right else None,
+    "min": min,
+    "max": max,
+    "<": lambda left, right: int(left < right),
+    "<=": lambda left, right: int(left <= right),
+    ">": lambda left, right: int(left > right),
+    ">=": lambda left, right: int(left >= right),
+    "==": lambda left, right: int(left == right),
+    "!=": lambda left, right: int(left != right),
+    "&": operator.and_,
+    "|": operator.or_,
+    "&&": lambda left, right: int(bool(left) and bool(right)),
+    "||": lambda left, right: int(bool(left) or bool(right)),
+}
+_COMPARISON = re.compile(r" (<=|>=|==|!=|<|>) ")
+
+
+def broken_comparisons(text: str, values: Mapping[str, int]) -> list[tuple[int, str, int]]:
+    """The parts of ``0 <= u0 < s17`` that do not hold for these values."""
+    parts = _COMPARISON.split(text)
+    numbers = [evaluate(parse_expr(part), values) for part in parts[::2]]
+    return [
+        (left, sign, right)
+        for left, sign, right in zip(numbers, parts[1::2], numbers[1:], strict=False)
+        if left is not None and right is not None and not OPERATIONS[sign](left, right)
+    ]
+
+
 # Loops of C++.
 _FOR = re.compile(
     r"for\s*\((?:int64_t|long|int|auto) (\w+) *= *([^;\s][^;]*); *\1 *<([^;]+); *"
@@ -243,7 +287,7 @@ def _size(node: Syntax) -> Expr:
     if kind == "number":
         whole, _, fraction = text.partition(".")
         if len(whole) < 20 and len(fraction) < 10 and (whole + fraction).isdecimal():
-            return number(Rational(int(whole + fraction), 10 ** len(fraction)))
+            return ratio(int(whole + fraction), 10 ** len(fraction))
     if kind not in ("chain", "unary", "call"):
         raise UnreadableExpressionError(text)
     given = tuple(map(_size, parts))
@@ -268,7 +312,7 @@ def _chain(given: tuple[Expr, ...], signs: tuple[str, ...]) -> Expr:
             case "*":
                 found = product_of((found, other))
             case "/" if isinstance(other, Num) and other.over:
-                found = product_of((number(Rational(other.under, other.over)), found))
+                found = product_of((ratio(other.under, other.over), found))
             case "/" | "//" | "%":
                 found = ExprFunction({"/": "div", "//": "floordiv", "%": "mod"}[sign], (found, other))
             case _:

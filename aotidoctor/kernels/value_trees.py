@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from aotidoctor.kernels.expressions import OPERATIONS
 from aotidoctor.model.record import record
 
 # Trees.
@@ -197,33 +198,6 @@ class ElementMemory(Protocol):
 ElementMemories = Callable[[str], ElementMemory | None]
 
 
-def _divide(left: int, right: int) -> int | None:
-    """Divide as C++ does, towards zero."""
-    return None if right == 0 else abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-
-
-# Operations of whole numbers, as C++ computes them; None for a division by zero.
-OPERATIONS: Mapping[str, Callable[[int, int], int | None]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": _divide,
-    "%": lambda left, right: left - right * (_divide(left, right) or 0) if right else None,
-    "//": lambda left, right: left // right if right else None,
-    "remainder": lambda left, right: left % right if right else None,
-    "min": min,
-    "max": max,
-    "<": lambda left, right: int(left < right),
-    "<=": lambda left, right: int(left <= right),
-    ">": lambda left, right: int(left > right),
-    ">=": lambda left, right: int(left >= right),
-    "==": lambda left, right: int(left == right),
-    "!=": lambda left, right: int(left != right),
-    "&": operator.and_,
-    "|": operator.or_,
-    "&&": lambda left, right: int(bool(left) and bool(right)),
-    "||": lambda left, right: int(bool(left) or bool(right)),
-}
 _ONE: Mapping[str, Callable[[int], int | None]] = {
     "neg": operator.neg,
     "abs": abs,

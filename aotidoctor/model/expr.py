@@ -19,45 +19,6 @@ from math import gcd
 from aotidoctor.model.record import record
 
 
-class Rational:
-    """``over``/``under`` in lowest terms, ``under`` positive. Immutable by convention; ``under`` must not be 0."""
-
-    __slots__ = ("over", "under")
-
-    def __init__(self, over: int, under: int = 1) -> None:
-        common = gcd(over, under) * (-1 if under < 0 else 1)
-        self.over = over // common
-        self.under = under // common
-
-    def plus(self, other: Rational) -> Rational:
-        """The sum."""
-        return Rational(self.over * other.under + other.over * self.under, self.under * other.under)
-
-    def times(self, other: Rational) -> Rational:
-        """The product."""
-        return Rational(self.over * other.over, self.under * other.under)
-
-    def over_by(self, other: Rational) -> Rational | None:
-        """The quotient; None for a division by zero."""
-        return Rational(self.over * other.under, self.under * other.over) if other.over else None
-
-    def floor(self) -> int:
-        """The next integer below or equal."""
-        return self.over // self.under
-
-    def ceil(self) -> int:
-        """The next integer above or equal."""
-        return -(-self.over // self.under)
-
-    def truncated(self) -> int:
-        """The integer part, as a C++ conversion to ``int64_t`` gives it."""
-        return self.floor() if self.over >= 0 else self.ceil()
-
-    def __lt__(self, other: Rational) -> bool:
-        """Whether the value is smaller."""
-        return self.over * other.under < other.over * self.under
-
-
 # Nodes, and the functions that build them in normal form.
 class _ExprNode:
     """Base of all nodes: the symbols below them and their normalised text."""
@@ -76,7 +37,7 @@ class _ExprNode:
 
 @record(kw_only=False)
 class Num(_ExprNode):
-    """A number ``over``/``under`` in lowest terms; ``under`` is 1 for integers."""
+    """A number ``over``/``under`` in lowest terms, ``under`` positive: 1 for integers. Others are made by ``ratio``."""
 
     over: int
     under: int = 1
@@ -84,6 +45,34 @@ class Num(_ExprNode):
     def __str__(self) -> str:
         """Normalised text."""
         return str(self.over) if self.under == 1 else f"{self.over}/{self.under}"
+
+    def __lt__(self, other: Num) -> bool:
+        """Whether the value is smaller."""
+        return self.over * other.under < other.over * self.under
+
+    def plus(self, other: Num) -> Num:
+        """The sum."""
+        return ratio(self.over * other.under + other.over * self.under, self.under * other.under)
+
+    def times(self, other: Num) -> Num:
+        """The product."""
+        return ratio(self.over * other.over, self.under * other.under)
+
+    def over_by(self, other: Num) -> Num | None:
+        """The quotient; None for a division by zero."""
+        return ratio(self.over * other.under, self.under * other.over) if other.over else None
+
+    def floor(self) -> int:
+        """The next integer below or equal."""
+        return self.over // self.under
+
+    def ceil(self) -> int:
+        """The next integer above or equal."""
+        return -(-self.over // self.under)
+
+    def truncated(self) -> int:
+        """The integer part, as a C++ conversion to ``int64_t`` gives it."""
+        return self.floor() if self.over >= 0 else self.ceil()
 
 
 @record(kw_only=False)
@@ -182,38 +171,41 @@ def _tight(part: Expr) -> str:
     return f"({text})" if isinstance(part, Sum | Opaque) or fraction or quotient or text.startswith("-") else text
 
 
-def number(value: Rational) -> Num:
-    """The node of an exact number."""
-    return Num(value.over, value.under)
+def ratio(over: int, under: int) -> Num:
+    """``over``/``under`` in lowest terms; ``under`` must not be 0."""
+    if under == 1:
+        return Num(over)
+    common = gcd(over, under) * (-1 if under < 0 else 1)
+    return Num(over // common, under // common)
 
 
 def sum_of(terms: tuple[Expr, ...]) -> Expr:
     """``terms`` added up: nested sums are flattened, numbers are folded, like symbols are collected."""
-    constant, order = Rational(0), dict[Expr, Rational]()
+    constant, order = Num(0), dict[Expr, Num]()
     for term in _flat(terms, Sum):
         factor, rest = _split(term)
         if rest is None:
             constant = constant.plus(factor)
         else:
-            order[rest] = order.get(rest, Rational(0)).plus(factor)
+            order[rest] = order.get(rest, Num(0)).plus(factor)
     scaled = [_scaled(factor, rest) for rest, factor in order.items() if factor.over]
     if constant.over or not scaled:
-        scaled.append(number(constant))
+        scaled.append(constant)
     return scaled[0] if len(scaled) == 1 else Sum(tuple(scaled))
 
 
 def product_of(factors: tuple[Expr, ...]) -> Expr:
     """``factors`` multiplied: nested products are flattened, numbers are folded into one in front."""
-    constant, rest = Rational(1), list[Expr]()
+    constant, rest = Num(1), list[Expr]()
     for factor in _flat(factors, Product):
         if isinstance(factor, Num):
-            constant = constant.times(Rational(factor.over, factor.under))
+            constant = constant.times(factor)
         else:
             rest.append(factor)
     if not rest or not constant.over:
-        return number(constant)
+        return constant
     if len(rest) == 1 and isinstance(rest[0], Sum):
-        return sum_of(tuple(product_of((number(constant), term)) for term in rest[0].terms))
+        return sum_of(tuple(product_of((constant, term)) for term in rest[0].terms))
     return _scaled(constant, rest[0] if len(rest) == 1 else Product(tuple(rest)))
 
 
@@ -221,22 +213,21 @@ def _flat(parts: tuple[Expr, ...], kind: type[Sum | Product]) -> list[Expr]:
     return [inner for part in parts for inner in (part.parts() if isinstance(part, kind) else (part,))]
 
 
-def _split(term: Expr) -> tuple[Rational, Expr | None]:
+def _split(term: Expr) -> tuple[Num, Expr | None]:
     """``(number, rest)`` of a term; the rest is None when the term is a number."""
     if isinstance(term, Num):
-        return Rational(term.over, term.under), None
+        return term, None
     if isinstance(term, Product) and isinstance(term.factors[0], Num):
         rest = term.factors[1:]
-        first = term.factors[0]
-        return Rational(first.over, first.under), rest[0] if len(rest) == 1 else Product(rest)
-    return Rational(1), term
+        return term.factors[0], rest[0] if len(rest) == 1 else Product(rest)
+    return Num(1), term
 
 
-def _scaled(factor: Rational, rest: Expr) -> Expr:
-    if (factor.over, factor.under) == (1, 1):
+def _scaled(factor: Num, rest: Expr) -> Expr:
+    if factor == Num(1):
         return rest
     inner = rest.factors if isinstance(rest, Product) else (rest,)
-    return Product((number(factor), *inner))
+    return Product((factor, *inner))
 
 
 # Evaluating, solving.
@@ -261,12 +252,12 @@ def evaluate(expr: Expr, env: Mapping[str, int]) -> int | None:
     return None if value is None else value.truncated()
 
 
-def _value(expr: Expr, env: Mapping[str, int]) -> Rational | None:
+def _value(expr: Expr, env: Mapping[str, int]) -> Num | None:
     match expr:
-        case Num(over=over, under=under):
-            return Rational(over, under)
+        case Num():
+            return expr
         case Sym(name=name):
-            return Rational(env[name]) if name in env else None
+            return Num(env[name]) if name in env else None
         case Sum() | Product() | ExprFunction():
             values = [_value(part, env) for part in expr.parts()]
             known = [value for value in values if value is not None]
@@ -274,32 +265,32 @@ def _value(expr: Expr, env: Mapping[str, int]) -> Rational | None:
                 return None
             match expr:
                 case Sum():
-                    return reduce(Rational.plus, known)
+                    return reduce(Num.plus, known)
                 case Product():
-                    return reduce(Rational.times, known)
+                    return reduce(Num.times, known)
                 case ExprFunction(name=name):
                     return _apply(name, known)
     return None
 
 
-def _apply(name: str, values: list[Rational]) -> Rational | None:
+def _apply(name: str, values: list[Num]) -> Num | None:
     match name:
         case "max" | "min":
             return sorted(values)[0 if name == "min" else -1]
         case "floor":
-            return Rational(values[0].floor())
+            return Num(values[0].floor())
         case "ceil":
-            return Rational(values[0].ceil())
+            return Num(values[0].ceil())
         case "trunc":
-            return Rational(values[0].truncated())
+            return Num(values[0].truncated())
         case _:
             quotient = values[0].over_by(values[1])
             if quotient is None or name == "div":
                 return quotient
             if name == "floordiv":
-                return Rational(quotient.floor())
+                return Num(quotient.floor())
             # C++ takes the sign of the dividend.
-            return values[0].plus(values[1].times(Rational(-quotient.truncated())))
+            return values[0].plus(values[1].times(Num(-quotient.truncated())))
 
 
 def solve(expr: Expr, value: int) -> tuple[str, int] | None:
@@ -314,28 +305,38 @@ def solve(expr: Expr, value: int) -> tuple[str, int] | None:
     if line is None or not line[0].over:
         return None
     slope, constant = line
-    root = Rational(value).plus(constant.times(Rational(-1))).over_by(slope)
+    root = Num(value).plus(constant.times(Num(-1))).over_by(slope)
     return None if root is None or root.under != 1 else (next(iter(names)), root.over)
 
 
-def linear(expr: Expr) -> tuple[Rational, Rational] | None:
+def linear(expr: Expr) -> tuple[Num, Num] | None:
     """``(slope, constant)`` of an expression in one symbol; None when it is not a straight line."""
     match expr:
-        case Num(over=over, under=under):
-            return Rational(0), Rational(over, under)
+        case Num():
+            return Num(0), expr
         case Sym():
-            return Rational(1), Rational(0)
+            return Num(1), Num(0)
         case Sum(terms=terms):
-            slope, constant = Rational(0), Rational(0)
+            slope, constant = Num(0), Num(0)
             for term in terms:
                 line = linear(term)
                 if line is None:
                     return None
                 slope, constant = slope.plus(line[0]), constant.plus(line[1])
             return slope, constant
-        case Product(factors=(Num(over=over, under=under), rest)):
+        case Product(factors=(Num() as scale, rest)):
             line = linear(rest)
-            scale = Rational(over, under)
             return None if line is None else (line[0].times(scale), line[1].times(scale))
         case _:
             return None
+
+
+def step_of(expr: Expr) -> tuple[int, int] | None:
+    """Step and value at 0 of a straight line in one symbol with integer values; None for others."""
+    if len(expr.symbols) != 1:
+        return None
+    (symbol,) = expr.symbols
+    first, second, third = (evaluate(expr, {symbol: value}) for value in (0, 1, 2))
+    if first is None or second is None or third is None or third - second != second - first or second == first:
+        return None
+    return abs(second - first), first

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from aotidoctor.checks.matching.call_overlay import TensorPair
 from aotidoctor.model.contract import Walk
 from aotidoctor.model.evidence import FactValue
-from aotidoctor.model.expr import Expr, Sym, evaluate, solve
+from aotidoctor.model.expr import Expr, Sym, evaluate, solve, step_of
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.record import record
 from aotidoctor.model.torch_names import contiguous_stride
@@ -51,7 +51,7 @@ def readings(pairs: Iterable[TensorPair]) -> Iterator[SymbolReading]:
             names = sorted(expr.symbols)
             symbol = names[0] if len(names) == 1 else None
             solved = solve(expr, size) if symbol is not None else None
-            step, remainder = _remainder(expr, symbol, size) if symbol is not None and solved is None else (None, None)
+            line = step_of(expr) if solved is None else None
             yield SymbolReading(
                 pair=pair,
                 dim=at,
@@ -59,18 +59,9 @@ def readings(pairs: Iterable[TensorPair]) -> Iterator[SymbolReading]:
                 expr=expr,
                 symbol=symbol,
                 value=solved[1] if solved is not None else None,
-                step=step,
-                remainder=remainder,
+                step=None if line is None else line[0],
+                remainder=None if line is None else (size - line[1]) % line[0],
             )
-
-
-def _remainder(expr: Expr, symbol: str, size: int) -> tuple[int | None, int | None]:
-    """For a linear ``a*s + b``: ``a`` and what is left of ``size - b``."""
-    at = [evaluate(expr, {symbol: value}) for value in (0, 1, 2)]
-    if at[0] is None or at[1] is None or at[2] is None or at[2] - at[1] != at[1] - at[0] or at[1] == at[0]:
-        return None, None
-    step = abs(at[1] - at[0])
-    return step, (size - at[0]) % step
 
 
 def agreed_values(found: Iterable[SymbolReading]) -> dict[str, int]:

@@ -15,17 +15,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from aotidoctor.commands.contract.shippable import (
-    ShippableContract,
-    fast_check,
-    read_contract,
-    root_of,
-    size_text,
-    step_of,
-)
+from aotidoctor.commands.contract.shippable import ShippableContract, fast_check, read_contract, root_of, size_text
 from aotidoctor.model.contract import Dim, LeafSpec
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.expr import Expr
+from aotidoctor.model.expr import Expr, step_of
 from aotidoctor.model.inputs import MAPPINGS, Container, Leaf, Tree
 from aotidoctor.model.record import JsonObject, JsonValue
 from aotidoctor.model.torch_names import SCALAR_NAMES

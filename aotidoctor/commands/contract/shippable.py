@@ -18,7 +18,7 @@ from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Options
 from aotidoctor.model.contract import LeafSpec, ModelContract
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.expr import Expr, ExprFunction, Num, Product, Sum, Sym, evaluate, linear
+from aotidoctor.model.expr import Expr, ExprFunction, Num, Product, Sum, Sym, linear
 from aotidoctor.model.inputs import Container, Leaf, Tree
 from aotidoctor.model.record import record
 from aotidoctor.model.torch_names import ITEMSIZE
@@ -125,17 +125,6 @@ def root_of(expr: Expr) -> tuple[int, int, int, int] | None:
         return None
     slope, constant = line
     return slope.over, slope.under, constant.over, constant.under
-
-
-def step_of(expr: Expr) -> tuple[int, int] | None:
-    """Step and value at 0 of a straight line in one symbol with integer values; None for others."""
-    if len(expr.symbols) != 1:
-        return None
-    (symbol,) = expr.symbols
-    first, second, third = (evaluate(expr, {symbol: value}) for value in (0, 1, 2))
-    if first is None or second is None or third is None or third - second != second - first or second == first:
-        return None
-    return abs(second - first), first
 
 
 def _ratio(expr: Expr, symbols: Mapping[str, str]) -> Ratio | None:

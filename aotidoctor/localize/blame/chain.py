@@ -5,12 +5,11 @@ Everything is read from the package and the inputs; nothing is run. What cannot 
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from aotidoctor.kernels.expressions import parse_expr
+from aotidoctor.kernels.expressions import broken_comparisons
 from aotidoctor.kernels.value_trees import Computed, KernelCheck, Number, reads
 from aotidoctor.localize.blame.failing_elements import (
     ASSERTION,
@@ -36,7 +35,6 @@ from aotidoctor.localize.call_timeline import origin_of
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall
-from aotidoctor.model.expr import evaluate
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.localization import Chain, Element
 from aotidoctor.model.record import record
@@ -121,10 +119,6 @@ def source_lines(information: Mapping[str, tuple[str, ...]], chosen: Sequence[st
 
 # Assertions about a number that the model takes out of a tensor.
 _NAME = re.compile(r"\b[a-z]\w*\d\b")
-_SIDES = re.compile(r"(?P<left>[^<>=!]{1,160}) (?P<sign><=|>=|<|>|==|!=) (?P<right>[^<>=!]{1,160})")
-_HOLDS: Mapping[str, Callable[[int, int], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
-}  # fmt: skip
 _ITEM, _OPERATORS = "aoti_torch_item_", ("aten.item",)
 
 
@@ -189,18 +183,11 @@ def _element(
         return None
     values = [int(one) for one in numbers]
     condition = failure.condition or ""
-    broken = [at for at, one in enumerate(values) if _holds(condition, {**sizes, symbol: one}) is False]
+    broken = [at for at, one in enumerate(values) if broken_comparisons(condition, {**sizes, symbol: one})]
     places = broken if sizes else [at for at, one in enumerate(values) if one == failure.value]
     if len(places) != 1:
         return None
     return Element(path=path, index=tuple(index_at(places[0], tensor.shape)), value=values[places[0]])
-
-
-def _holds(condition: str, values: Mapping[str, int]) -> bool | None:
-    """Whether ``u0 < s17`` holds for these values; None where it is not understood."""
-    sides = _SIDES.fullmatch(condition)
-    left, right = (evaluate(parse_expr(sides[key]), values) if sides else None for key in ("left", "right"))
-    return None if sides is None or left is None or right is None else _HOLDS[sides["sign"]](left, right)
 
 
 # The chain. Functions that count a division by zero; the operators of C++ end in a signal instead.

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import ConstantSpec, Dim, LeafSpec, ModelContract, Reading
-from aotidoctor.model.expr import Expr, Num, Opaque, Rational, Sym, linear, product_of, substitute, sum_of
+from aotidoctor.model.expr import Expr, Num, Opaque, Sym, linear, product_of, ratio, substitute, sum_of
 from aotidoctor.model.inputs import MAPPINGS, Container, Tree, walk_call
 from aotidoctor.model.record import record
 from aotidoctor.model.torch_names import element_dtype
@@ -157,9 +157,8 @@ def solve_symbol(expr: Expr, symbol: str, value: Expr) -> Expr | None:
     line = linear(expr)
     if line is None or not line[0].over:
         return None
-    slope = Rational(line[0].under, line[0].over)
-    constant = slope.times(line[1]).times(Rational(-1))
-    return sum_of((product_of((Num(slope.over, slope.under), value)), Num(constant.over, constant.under)))
+    slope = ratio(line[0].under, line[0].over)
+    return sum_of((product_of((slope, value)), slope.times(line[1]).times(Num(-1))))
 
 
 def known_expr(expr: Expr) -> Expr | None:

@@ -16,8 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from aotidoctor.kernels.expressions import Syntax, UnreadableExpressionError, syntax_of
-from aotidoctor.kernels.value_trees import OPERATIONS
+from aotidoctor.kernels.expressions import OPERATIONS, Syntax, UnreadableExpressionError, syntax_of
 from aotidoctor.readers.contract.wrapper_text import is_known_statement, is_runtime, split_list
 from aotidoctor.worker.emulation.storage import (
     EmulationFindings,

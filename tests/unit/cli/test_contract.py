@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from aotidoctor.cli import build_app
-from aotidoctor.commands.contract.shippable import root_of, size_text, step_of
+from aotidoctor.commands.contract.shippable import root_of, size_text
 from aotidoctor.kernels.expressions import parse_expr
-from aotidoctor.model.expr import evaluate
+from aotidoctor.model.expr import evaluate, step_of
 
 DATA = Path(__file__).parents[2] / "data"
 PACKAGE = DATA / "releases" / "2.12.1" / "custop" / "model.pt2"

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import pytest
 
-from aotidoctor.commands.contract.shippable import root_of, size_text, step_of
+from aotidoctor.commands.contract.shippable import root_of, size_text
 from aotidoctor.kernels.expressions import parse_expr
-from aotidoctor.model.expr import Sym
+from aotidoctor.model.expr import Sym, step_of
 
 # The functions of what is written, by their definition.
 NAMES = {
