@@ -31,7 +31,7 @@ from aotidoctor.localize.blame.package_program import (
     sources_of,
     tensor_sources,
 )
-from aotidoctor.localize.call_timeline import origin_of
+from aotidoctor.localize.call_timeline import origin_of, words_of
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall
@@ -59,7 +59,6 @@ NOT_BY: Mapping[str, tuple[str, ...]] = {
     "floor_divide_integral": ("remainder", "fmod", "mod"),
     "mod": ("floor_divide", "div", "floordiv"),
 }
-_FUSED = re.compile(r"^(?:cpp|triton(?:_[a-z]+)?)_fused_(.+)_\d+$")
 _FRAME = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+), in [^\n]*(?:\n +(?!File)(?P<code>[^\n]*))?')
 _LIBRARY = re.compile(r"/(?:site|dist)-packages/torch/|<eval_with_key>|/torch/nn/")
 _MOST_LINES = 3
@@ -74,22 +73,11 @@ def operators(
     """
     nodes = [re.sub(r"_\d+$", "", node) for node in information.get("post_grad_nodes", ())]
     origins = [origin.removeprefix("aten.") for origin in call.origins]
-    fused = _FUSED.match(call.name)
     chosen = [name for name in origins if name.rstrip("_") in _OF_KIND[kind]]
     chosen = chosen or [name for name in nodes if name.rstrip("_") in _OF_KIND[kind]]
-    chosen = chosen or (_words(fused[1], _OF_KIND[kind]) if fused is not None else [])
+    chosen = chosen or [name for name in words_of(call.name, _OF_KIND[kind]) if name in _OF_KIND[kind]]
     likely = [name for name in chosen if name not in unlikely]
     return tuple(dict.fromkeys(f"aten.{name}" for name in likely or chosen))
-
-
-def _words(text: str, names: Sequence[str]) -> list[str]:
-    """``index_put`` of ``add_index_put_remainder``, in the order of the text."""
-    found: list[tuple[int, str]] = []
-    for name in names:
-        mark = re.compile(rf"(?<![a-zA-Z0-9]){re.escape(name)}(?![a-zA-Z0-9])")
-        found += [(one.start(), name) for one in mark.finditer(text)]
-        text = mark.sub(lambda one: "#" * len(one[0]), text)
-    return list(dict.fromkeys(name for _, name in sorted(found)))
 
 
 def information_of(model: ModelEntry | None, call: KernelCall) -> Mapping[str, tuple[str, ...]]:
