@@ -1,7 +1,7 @@
 """Explain a failed check in one line: kernel, index and bound, input element, operator, source line.
 
-The texts of kernels are followed statement by statement (``kernel_flow``) to small trees of values; a check is then
-computed for every iteration of its loops (``value_trees``) from the integers that the caller passed.
+The texts of kernels are followed statement by statement (``kernels.kernel_flow``) to small trees of values; a check is
+then computed for every iteration of its loops (``kernels.value_trees``) from the integers that the caller passed.
 """
 
 from aotidoctor.localize.blame.chain import chain_of
