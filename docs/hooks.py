@@ -12,7 +12,7 @@ from mkdocs.structure.files import File, Files
 
 from aotidoctor.cli import COMMANDS
 from aotidoctor.cli.lazy import load
-from aotidoctor.commands import explain, symptoms
+from aotidoctor.commands import explain
 from aotidoctor.reports.json.schema import schema
 
 ROOT = Path(__file__).parent.parent
@@ -59,13 +59,13 @@ def _reference() -> Iterator[tuple[str, str]]:
 def _symptoms() -> str:
     """Every symptom; each cause is a link to its page."""
     parts = [
-        f"# {symptoms.TITLE}",
+        f"# {explain.SYMPTOMS_TITLE}",
         "",
         "`aotidoctor explain` prints this list, and `aotidoctor explain segfault` a part.",
         "",
     ]
-    for symptom in symptoms.SYMPTOMS:
-        text = re.sub(r"^- `([a-z-]+)`", r"- [`\1`](causes/\1.md)", symptoms.symptom_text(symptom), flags=re.MULTILINE)
+    for symptom in explain.SYMPTOMS:
+        text = re.sub(r"^- `([a-z-]+)`", r"- [`\1`](causes/\1.md)", explain.symptom_text(symptom), flags=re.MULTILINE)
         parts += [f"## {symptom.title}", "", text.partition(". ")[2]]
     return "\n".join(parts)
 
