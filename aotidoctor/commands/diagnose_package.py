@@ -93,6 +93,8 @@ def diagnose(
         try:
             with interruptible():
                 diagnoses, interrupted = _examine(session, command)
+            if runs is not None and runs.unseen and session.runs:
+                session.leave_out("AD-RUN-024", "call_trace", runs.unseen)
         finally:
             if runs is not None:
                 runs.forget()

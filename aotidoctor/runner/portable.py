@@ -85,6 +85,11 @@ class _Child:
 class PortableRunner(Runner):
     """Runs requests as ``Runner`` does, in new interpreters only; a context manager."""
 
+    unseen = (
+        "the portable runner traces no compiled calls: which of them fails, and what kernels and custom operators read "
+        "and write, was not looked at"
+    )
+
     def __init__(
         self,
         *,

@@ -124,8 +124,10 @@ class Runner:
     modules that the warm worker imports together with torch. ``keep`` is called with the directory of each run after
     its end, before it is removed. ``place`` is the folder for the files of this process, without it what ``environ``
     names. One thread at a time may use a runner, and that thread must outlive the runs it
-    starts (the kernel kills a child with the thread that made it).
+    starts (the kernel kills a child with the thread that made it). ``unseen`` is what its runs never show, in words.
     """
+
+    unseen = ""
 
     def __init__(
         self,

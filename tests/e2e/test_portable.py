@@ -182,4 +182,5 @@ def test_a_case_is_answered_alike_by_the_portable_runner(name, cause, packages, 
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LIMIT_S, env=environ)
     report = json.loads(done.stdout)
     assert [one["cause"] for one in report["diagnoses"]][:1] == ([] if cause is None else [cause])
+    assert "traces no compiled calls" in "".join(one["reason"] for one in report["not_checked"])
     assert all(run["argv"][-2] == "--once" for run in report["runs"])
