@@ -82,6 +82,13 @@ GROUPS = {
                 "aotidoctor compare --from report.json --rtol 1e-3 --atol 0:1e-5",
             ),
         ),
+        "map": CommandEntry(
+            "map_command:map_",
+            (
+                "aotidoctor map model.pt2 --inputs sample.pt -o map.html",
+                "aotidoctor map model.pt2 -i sample.pt --reference exported.pt2 --report trace:trace.json",
+            ),
+        ),
         "classify": CommandEntry(
             "diagnose_commands:classify",
             (

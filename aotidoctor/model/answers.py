@@ -51,13 +51,15 @@ class ObservedTensor:
 class Called:
     """Calls of a model: ``outputs`` by call, ``rss`` in bytes after each.
 
-    ``unseen_exception`` is that of an operator whose status the code did not look at: the call returned all the same.
+    ``allocated_peak`` is how much of PyTorch's allocator the last call held at most, in bytes. ``unseen_exception`` is
+    that of an operator whose status the code did not look at: the call returned all the same.
     """
 
     outputs: tuple[tuple[ObservedTensor, ...], ...] = ()
     inputs: tuple[ObservedTensor, ...] = ()
     constants: tuple[ObservedTensor, ...] = ()
     rss: tuple[int, ...] = ()
+    allocated_peak: int | None = None
     unseen_exception: str | None = None
 
 

@@ -85,7 +85,8 @@ class Run(Job):
     ``reference`` (which loads no package).
 
     ``inputs`` None only loads. ``treatment`` are steps as ``diagnosis.treatments`` writes them. ``observe`` names what
-    is looked at: outputs, mutation, alias, values, constants, rss. ``perturb`` is the byte that fills fresh memory.
+    is looked at: outputs, mutation, alias, values, constants, rss, memory. ``perturb`` is the byte that fills fresh
+    memory.
     ``stored`` tells how the constants lie in the library, None where that is not known. ``reference`` is the exported
     program to compare with; ``rtol`` and ``atol`` are ``(output or None, value)``; ``measure`` asks for the error
     against float64 of outputs that agree, too; ``unread`` are inputs that the package never reads, each with one of

@@ -106,12 +106,13 @@ class Trace:
 
     ``total`` counts all calls, more than ``calls`` holds when the ring was overwritten. ``slots`` is the number of PLT
     slots that were pointed at stubs. ``marks`` are the counts at which the first, second... call of the model began.
-    ``problem`` says why there is no trace (None when there is one).
+    ``problem`` says why there is no trace (None when there is one). ``stamp`` is the cost of one record in seconds.
     """
 
     calls: tuple[TracedCall, ...] = ()
     total: int = 0
     slots: int = 0
+    stamp: float = 0.0
     marks: tuple[int, ...] = ()
     problem: str | None = None
 

@@ -104,6 +104,14 @@ def seconds(value: float) -> str:
     return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
 
 
+def short_time(value: float) -> str:
+    """Seconds of a call for a person: ``12.3 µs``."""
+    for factor, unit in ((1e6, "µs"), (1e3, "ms")):
+        if value * factor < 1000:
+            return f"{value * factor:.3g} {unit}"
+    return seconds(value)
+
+
 # Records with some of their texts replaced.
 T = TypeVar("T")
 

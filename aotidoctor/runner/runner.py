@@ -92,6 +92,7 @@ def _decode(data: bytes, layout: JsonObject, marks: JsonValue) -> Trace:
         ),
         total=total,
         slots=int(str(layout["slots"])),
+        stamp=int(str(layout.get("stamp", 0))) / ticks,
         marks=tuple(mark for mark in marks if isinstance(mark, int)) if isinstance(marks, list) else (),
     )
 

@@ -14,6 +14,7 @@ Job ``save_inputs`` writes the tensors of a call to one file of ``torch.save``, 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import re
 import sys
@@ -204,7 +205,11 @@ def make_calls(
             marks.append(count)
             channel.put(trace_marks=marks)
         before = operator_exception()
-        result = model(*call.args, **call.kwargs)
+        if "memory" in payload.observe:
+            result, peak = call_with_memory(model, call)
+            channel.put(allocated_peak=peak)
+        else:
+            result = model(*call.args, **call.kwargs)
         if (raised := operator_exception()) != before:
             channel.put(unseen_exception=raised)
         synchronize(payload.device)
@@ -214,6 +219,19 @@ def make_calls(
         observer.after(number)
     observer.finish()
     return observer.saved, observer.first_result
+
+
+def call_with_memory(model: Callable[..., Any], call: ModelCall) -> tuple[Any, int]:
+    """The result, and the most bytes that the call held of what PyTorch's allocator for the CPU gave it."""
+    import torch
+
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as seen:
+        result = model(*call.args, **call.kwargs)
+    events = [
+        (one.start_ns(), one.nbytes()) for one in seen.profiler.kineto_results.events() if one.name() == "[memory]"
+    ]
+    held = list(itertools.accumulate(size for _, size in sorted(events, key=lambda event: event[0])))
+    return result, max(held, default=0)
 
 
 def resident_bytes() -> int:

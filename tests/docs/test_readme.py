@@ -44,7 +44,7 @@ def merged():
 SESSIONS = merged()
 # The first session of each command goes through the shell; so do programs that are watched, whose end is that of watch.
 # Of the commands that run packages, one is enough: in a process of its own each of them imports torch, to the same end.
-RUNS_PACKAGES = {"bundle", "compare", "localize", "minimize", "repro", "sweep", "verify"}
+RUNS_PACKAGES = {"bundle", "compare", "localize", "map", "minimize", "repro", "sweep", "verify"}
 FIRST = {command.split()[1]: command for command, _ in reversed(SESSIONS)}
 
 

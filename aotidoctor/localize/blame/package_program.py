@@ -122,7 +122,8 @@ class PackageProgram:
         if call.kind in GENERATED:
             return tuple(name for one, name in self.arguments(at).values() if one.pointer and not one.const)
         made = [name[1:].removesuffix(_HANDLE) for name in call.arguments if name.startswith("&")]
-        in_place = call.name.endswith(("_out", "_")) or "__" in call.name
+        # `aoti_torch_cpu__embedding_bag` makes its results, and is no in-place operator.
+        in_place = call.name.endswith(("_out", "_")) or ("__" in call.name and not made)
         return (*made, *call.arguments[:1]) if in_place or call.kind == "custom" else tuple(made)
 
     def taken(self, at: int) -> tuple[str, ...]:

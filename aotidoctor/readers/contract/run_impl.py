@@ -246,6 +246,7 @@ class _BodyReader:
             alias_subgraph_value(self.body, moved[1], moved[2])
             return True
         if text.endswith(".reset();"):
+            self.body.events.append(BodyEvent(kind="free", name=text.removesuffix(".reset();")))
             return False
         found = _CALL.fullmatch(text)
         if found is None:
@@ -307,6 +308,8 @@ class _BodyReader:
         view = _VIEW.fullmatch(text)
         if view is not None:
             alias_buffer(self.body, "view", view[1], view[2], self.body.arrays.get(view[3]))
+            if f" {view[2]}.reset();" in text:
+                self.body.events.append(BodyEvent(kind="free", name=view[2]))
             return True
         return self.old.read(text) or _DEVICE.fullmatch(text) is not None or self._definition(text)
 

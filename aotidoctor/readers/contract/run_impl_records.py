@@ -73,7 +73,10 @@ class RawCall:
 
 @record
 class BodyEvent:
-    """An allocation, renaming, view, call or output, in order: input of the data-flow analysis."""
+    """An allocation, renaming, view, call, end (``free``) or output, in order: input of the data-flow analysis.
+
+    An ``allocate`` with ``other`` takes a part of that buffer, which holds several.
+    """
 
     kind: str
     name: str
@@ -146,11 +149,11 @@ def alias_subgraph_value(body: Body, name: str, source: str) -> None:
         body.like[name] = source
 
 
-def allocate_buffer(body: Body, name: str, buffer: Buffer) -> None:
-    """Make ``name`` a new buffer; one without elements is never read before it is written."""
+def allocate_buffer(body: Body, name: str, buffer: Buffer, pool: str = "") -> None:
+    """Make ``name`` a new buffer, in ``pool`` if given; one without elements is never read before it is written."""
     body.buffers[name] = buffer
     if "0L" not in (buffer.shape or ()):
-        body.events.append(BodyEvent(kind="allocate", name=name))
+        body.events.append(BodyEvent(kind="allocate", name=name, other=pool))
 
 
 def read_alias(body: Body, call: str, note_use: Callable[[str], None]) -> bool:
@@ -170,7 +173,8 @@ def read_alias(body: Body, call: str, note_use: Callable[[str], None]) -> bool:
     elif pool := _POOL.match(call):
         owner = body.buffers.get(pool[1])
         kind = owner.device_type if owner is not None else ""
-        allocate_buffer(body, pool[4], Buffer(dtype=pool[2], shape=body.arrays.get(pool[3]), device_type=kind))
+        taken = Buffer(dtype=pool[2], shape=body.arrays.get(pool[3]), device_type=kind)
+        allocate_buffer(body, pool[4], taken, pool[1])
     elif (padded := _RESTRIDED.match(call)) and (old := body.buffers.get(padded[1])) is not None:
         shape = body.arrays.get(padded[2])
         body.buffers[padded[1]] = Buffer(dtype=old.dtype, shape=shape, device_type=old.device_type)

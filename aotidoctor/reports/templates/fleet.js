@@ -24,7 +24,10 @@ for (const table of document.querySelectorAll("table.sorts")) {
 const table = document.getElementById("items-table");
 if (table) {
   const controls = document.getElementById("controls"), status = document.getElementById("matches");
-  const rows = [...table.tBodies[0].rows].map(row => [row, lower(row.textContent), [...row.cells].map(cell => cell.textContent)]);
+  const rows = [...table.tBodies[0].rows].map(row => {
+    const cells = [...row.cells].map(cell => cell.textContent);
+    return [row, lower(cells.join("\n")), cells];
+  });
   const search = controls.querySelector("input"), choices = [...controls.querySelectorAll("select")];
   controls.hidden = false;
   const filter = () => {

@@ -20,6 +20,7 @@ the reason.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import mmap
 import os
 import re
@@ -106,6 +107,7 @@ def watch_calls(directory: Path, symbols: re.Pattern[str], before: Callable[[Shi
 
 # The call trace.
 _CALIBRATION_S = 0.001
+_STAMPS = 16
 # Kept for the life of the process: stubs write through it.
 _rings: list[Any] = []
 
@@ -128,6 +130,7 @@ def start_trace(directory: Path, channel: Channel) -> None:
         names = sorted({slot.symbol for slot in slots})
         numbers = {name: number for number, name in enumerate(names)}
         ticks = _ticks_per_second(machine, ring)
+        cost = _ticks_per_stamp(machine, ring)
 
         def stub(_: int, slot: CallSlot) -> bytes:
             return machine.trace_stub(ring=ring, number=numbers[slot.symbol], target=slot.target)
@@ -137,7 +140,7 @@ def start_trace(directory: Path, channel: Channel) -> None:
         channel.put(trace={"problem": str(error)})
         return
     layout = {"header": HEADER_BYTES, "records": RECORDS}
-    channel.put(trace={"names": names, "slots": len(slots), "ticks_per_s": ticks, **layout})
+    channel.put(trace={"names": names, "slots": len(slots), "ticks_per_s": ticks, "stamp": cost, **layout})
 
 
 def traced_calls() -> int | None:
@@ -147,12 +150,7 @@ def traced_calls() -> int | None:
 
 def _ticks_per_second(machine: StubMachine, ring: int) -> float:
     """Ticks of the stubs' clock per second, measured by a stub that jumps to an empty function."""
-    nothing = ctypes.CFUNCTYPE(None)(lambda: None)
-    target = ctypes.cast(nothing, ctypes.c_void_p).value or 0
-    holder = ctypes.c_uint64(target)
-    slot = CallSlot(address=ctypes.addressof(holder), symbol="", target=target)
-    install_stubs([slot], lambda _, one: machine.trace_stub(ring=ring, number=0, target=one.target))
-    call = ctypes.CFUNCTYPE(None)(holder.value)
+    call = _stub_before(_empty_function(), machine, ring)
     call()
     first, began = _newest(ring), time.perf_counter()
     time.sleep(_CALIBRATION_S)
@@ -160,6 +158,39 @@ def _ticks_per_second(machine: StubMachine, ring: int) -> float:
     second, ended = _newest(ring), time.perf_counter()
     ctypes.c_uint64.from_address(ring).value = 0
     return (second - first) / (ended - began)
+
+
+def _ticks_per_stamp(machine: StubMachine, ring: int) -> int:
+    """Ticks that one stub takes, the middle one of several: stubs that jump to each other, in a row."""
+    call = _empty_function()
+    for _ in range(_STAMPS):
+        call = _stub_before(call, machine, ring)
+    costs: list[int] = []
+    for _ in range(_STAMPS):
+        call()
+        last = ctypes.c_uint64.from_address(ring).value
+        times = [
+            ctypes.c_uint64.from_address(ring + HEADER_BYTES + 16 * (at % RECORDS) + 8).value
+            for at in range(last - _STAMPS, last)
+        ]
+        costs += [after - before for before, after in itertools.pairwise(times)]
+        ctypes.c_uint64.from_address(ring).value = 0
+    return sorted(costs)[len(costs) // 2]
+
+
+def _empty_function() -> Any:
+    nothing = ctypes.CFUNCTYPE(None)(lambda: None)
+    _callbacks.append(nothing)
+    return nothing
+
+
+def _stub_before(function: Any, machine: StubMachine, ring: int) -> Any:
+    """A function that writes a record and jumps to ``function``."""
+    target = ctypes.cast(function, ctypes.c_void_p).value or 0
+    holder = ctypes.c_uint64(target)
+    slot = CallSlot(address=ctypes.addressof(holder), symbol="", target=target)
+    install_stubs([slot], lambda _, one: machine.trace_stub(ring=ring, number=0, target=one.target))
+    return ctypes.CFUNCTYPE(None)(holder.value)
 
 
 def _newest(ring: int) -> int:

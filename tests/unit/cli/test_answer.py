@@ -18,6 +18,7 @@ CALLS = {
         ("stamp", "m.pt2", "--reference", "e", "-o", "x.pt2"),
     ),
     "sweep": ("aotidoctor.commands.sweep.run_sweep", "sweep", ("sweep", "m.pt2")),
+    "map": ("aotidoctor.commands.map.draw_map", "draw_map", ("map", "m.pt2")),
     "minimize": ("aotidoctor.commands.minimize", "minimize", ("minimize", "m.pt2", "-i", "x.pt", "--reference", "e")),
 }
 

@@ -104,7 +104,7 @@ def test_every_command_with_formats_fills_forms():
         for command in (load(name, entry), *(load(word, more) for word, more in entry.words.items())):
             options = {option for parameter in command.params for option in parameter.opts}
             # Neither is about a single call: there is nothing to fill a bug report with.
-            many = name in ("sweep", "fleet")
+            many = name in ("sweep", "fleet", "map")
             assert ("--report" in options) == ("--for" in options) or many, command.name
 
 

@@ -21,7 +21,7 @@ PROGRAM = Path(__file__).with_name("interrupting.py")
 # What executes a package, or waits for somebody: in tests/e2e/test_signals.py, test_watch.py, test_mcp.py
 # and tests/browser/test_web_page.py. ``demo``
 # and ``rehearse`` are ``run`` several times.
-ELSEWHERE = {"run", "localize", "compare", "repro", "verify", "watch", "sweep", "minimize", "mcp", "demo", "web"}
+ELSEWHERE = {"run", "localize", "compare", "repro", "verify", "watch", "sweep", "map", "minimize", "mcp", "demo", "web"}
 WITH_JSON = {
     "check": ("m.pt2",),
     "inspect": ("m.pt2",),

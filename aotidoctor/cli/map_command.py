@@ -1,0 +1,132 @@
+"""``aotidoctor map``: one call of a package from inside."""
+
+from __future__ import annotations
+
+import enum
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aotidoctor.cli import options as opt
+from aotidoctor.cli.document_output import chosen_format, exit_with_error_document, write_documents
+from aotidoctor.cli.options import with_options
+from aotidoctor.cli.url_arguments import with_fetched_urls
+from aotidoctor.interruption import held
+from aotidoctor.model.case import Options
+from aotidoctor.model.errors import CANNOT_EXAMINE
+from aotidoctor.model.package_map import MAP_SCHEMA
+
+if TYPE_CHECKING:
+    from aotidoctor.model.package_map import PackageMap
+
+
+class MapFormat(str, enum.Enum):
+    """Formats of a map."""
+
+    RICH = "rich"
+    JSON = "json"
+    HTML = "html"
+    TRACE = "trace"
+    EXPLORER = "model-explorer"
+
+
+_OF_FILES = tuple(kind.value for kind in MapFormat if kind is not MapFormat.RICH)
+Formats = Annotated[
+    MapFormat | None, typer.Option("--format", help="Format of stdout. [default: rich]", rich_help_panel=opt.OUTPUT)
+]
+MapReports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--report",
+        metavar="FMT:PATH",
+        autocompletion=opt.offer(lambda: _OF_FILES),
+        help="Also write json, html, trace (for Perfetto) or model-explorer (node data) to a file; repeatable.",
+        rich_help_panel=opt.OUTPUT,
+    ),
+]
+MapPage = Annotated[
+    str | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write the page to this file.", rich_help_panel=opt.OUTPUT),
+]
+Everything = Annotated[
+    int, typer.Option("--verbose", "-v", count=True, help="Show all calls.", rich_help_panel=opt.OUTPUT)
+]
+
+
+@with_fetched_urls("package", "inputs", "reference")
+@with_options(case="timeout budget setup custom_op_library weights model_name threads trust_pickle memory_limit")
+def map_(
+    package: opt.Package,
+    *,
+    inputs: opt.Inputs = None,
+    reference: opt.Reference = None,
+    wanted: Options,
+    output: MapPage = None,
+    format_: Formats = None,
+    json: opt.Json = False,
+    report: MapReports = None,
+    verbose: Everything = 0,
+    redact: opt.Redact = True,
+) -> None:
+    """Show one call from inside: calls, source lines, memory, time.
+
+    Without --inputs nothing is executed: sizes have their symbols, and there are no times. With --inputs the package is
+    called in a child, again and again, until the spread of the times is known; with --reference each value is compared
+    with that of the program's node.
+    """
+    from aotidoctor.commands.map.draw_map import draw_map
+
+    chosen = chosen_format(format_, MapFormat.RICH, json=json)
+    files = [_file(text) for text in report or ()]
+    if output is not None:
+        files.append((MapFormat.HTML, Path(output)))
+    for _, path in files:
+        given = next(
+            (one for one in (package, inputs, reference) if one and os.path.realpath(one) == os.path.realpath(path)),
+            None,
+        )
+        if given is not None:
+            raise typer.BadParameter(
+                f"{given} is an input of this command and is not overwritten", param_hint="--report"
+            )
+    if inputs is None and any(kind in (MapFormat.TRACE, MapFormat.EXPLORER) for kind, _ in (*files, (chosen, None))):
+        raise typer.BadParameter("trace and model-explorer hold times: --inputs is needed", param_hint="--report")
+    with held():
+        with exit_with_error_document(MAP_SCHEMA if chosen is MapFormat.JSON else None, package):
+            found = draw_map(package, inputs, replace(wanted, reference=reference), environ=os.environ)
+        if redact:
+            from aotidoctor.reports.redact.redactor import redact_private
+
+            found = redact_private(found, os.environ)
+        made = [(None, chosen), *((path, kind) for kind, path in files)]
+        if not write_documents([(path, _render(found, kind, whole=verbose > 0)) for path, kind in made]):
+            raise typer.Exit(CANNOT_EXAMINE)
+
+
+def _file(text: str) -> tuple[MapFormat, Path]:
+    kind, colon, path = text.partition(":")
+    if not colon or not path or kind not in _OF_FILES:
+        raise typer.BadParameter(f"{text!r} is not {', '.join(_OF_FILES)}:PATH", param_hint="--report")
+    return MapFormat(kind), Path(path)
+
+
+def _render(found: PackageMap, kind: MapFormat, *, whole: bool) -> str:
+    from aotidoctor.reports import package_map_files as files
+
+    match kind:
+        case MapFormat.JSON:
+            return files.map_document(found)
+        case MapFormat.TRACE:
+            return files.trace_document(found)
+        case MapFormat.EXPLORER:
+            return files.explorer_document(found)
+        case MapFormat.HTML:
+            from aotidoctor.reports.html.map_page import render_map_page
+
+            return render_map_page(found)
+        case MapFormat.RICH:
+            return files.map_text(found, stream=sys.stdout, environ=os.environ, whole=whole)

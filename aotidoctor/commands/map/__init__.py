@@ -1,0 +1,1 @@
+"""``aotidoctor map``: one call of a package from inside."""

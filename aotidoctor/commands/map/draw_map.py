@@ -1,0 +1,71 @@
+"""Draw the map of a package: from its files, and with inputs from runs in a child (``aotidoctor map``)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from aotidoctor.commands.diagnose_package import early_modules, runner_or_new
+from aotidoctor.commands.map.hints import find_hints
+from aotidoctor.commands.map.static_map import draw_static_map
+from aotidoctor.commands.map.timed_calls import measure_calls
+from aotidoctor.interruption import interruptible
+from aotidoctor.model.artifact import ArtifactKind
+from aotidoctor.model.case import Case, Options
+from aotidoctor.model.errors import CannotExamineError
+from aotidoctor.model.package_map import PackageMap
+from aotidoctor.triage import open_case
+from aotidoctor.triage.missing_file import no_such_file
+from aotidoctor.triage.state import Session
+
+if TYPE_CHECKING:
+    from aotidoctor.runner.runner import Runner
+
+_GPU = "calls of a package for a GPU are only queued by the code that is traced: they were not timed"
+
+
+def draw_map(
+    package: str, inputs: str | None, options: Options, *, environ: Mapping[str, str], runner: Runner | None = None
+) -> PackageMap:
+    """The map of one call; without inputs nothing is executed.
+
+    Raises:
+        CannotExamineError: there is nothing to map, or the inputs or the reference cannot be read.
+    """
+    open_case.check_reference(options.reference)
+    with interruptible():
+        case, _ = open_case.open_case(package, inputs, options, environ)
+        _refuse(case)
+        drawn = draw_static_map(case)
+    if case.inputs is None:
+        return replace(drawn, hints=find_hints(case, drawn))
+    if drawn.device != "cpu":
+        drawn = replace(drawn, notes=(*drawn.notes, _GPU))
+        return replace(drawn, hints=find_hints(case, drawn))
+    deadline = None if options.budget is None else time.monotonic() + options.budget
+    with runner_or_new(runner, environ, early_modules(options, package)) as runs:
+        session = Session(case=case, runner=runs, deadline=deadline)
+        try:
+            with interruptible():
+                drawn = measure_calls(session, drawn)
+        except KeyboardInterrupt:
+            drawn = replace(drawn, notes=(*drawn.notes, "interrupted: what had been measured until then is missing"))
+        finally:
+            runs.forget()
+    return replace(drawn, hints=find_hints(case, drawn))
+
+
+def _refuse(case: Case) -> None:
+    artifact = case.artifact
+    if artifact.kind is ArtifactKind.MISSING:
+        raise CannotExamineError(no_such_file(artifact.path))
+    if artifact.problem is not None:
+        raise CannotExamineError(f"{artifact.path}: {artifact.problem}")
+    if case.inputs_error is not None:
+        raise CannotExamineError(f"{case.inputs_path}: {case.inputs_error}")
+    if case.inputs is not None and (artifact.names_unsafe or artifact.bad_crc):
+        raise CannotExamineError(
+            f"{artifact.path}: it is damaged or names files outside its folder, so it is not executed"
+        )
