@@ -28,7 +28,7 @@ from aotidoctor.model.record import record
 from aotidoctor.model.run import PRIVATE_PREFIX, Ending, NotStarted, Outcome, Request, Signalled, TimedOut, portable
 from aotidoctor.runner.child_ending import ended_by_itself, read_channel
 from aotidoctor.runner.run_dir import RunDir
-from aotidoctor.runner.runner import Runner
+from aotidoctor.runner.runner import Runner, read_trace
 from aotidoctor.runner.start_child import FLAGS, WORKER, child_environ, write_request
 from aotidoctor.runner.supervise import ChildOutput, wait_for_end
 
@@ -193,6 +193,7 @@ class PortableRunner(Runner):
             self._keep(run_id, run_dir.path)
         readout = read_channel(channel)
         code = child.process.returncode
+        trace = read_trace(run_dir.path, readout.result)
         result, malformed = drop_malformed(request.job, readout.result)
         streams = [ChildOutput(run_dir.file(name)).read() for name in ("stdout", "stderr")]
         ending: Ending | None = TimedOut(limit=limit) if limit is not None else _signalled(code)
@@ -212,6 +213,7 @@ class PortableRunner(Runner):
             stderr_bytes=streams[1][1],
             seconds=time.monotonic() - began,
             argv=tuple(map(str, child.process.args)) if isinstance(child.process.args, tuple) else (),
+            trace=trace,
             debugger_problem=NO_DEBUGGER if request.debugger or request.stacks else None,
         )
 
