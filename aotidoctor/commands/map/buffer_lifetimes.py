@@ -18,7 +18,11 @@ from aotidoctor.model.torch_names import ITEMSIZE
 from aotidoctor.readers.contract.input_leaves import SymbolTable, read_symbols
 from aotidoctor.readers.contract.kernel_calls import PROXY, arguments_of
 from aotidoctor.readers.contract.output_leaves import element_type
-from aotidoctor.readers.contract.run_impl_records import Body, RawCall
+from aotidoctor.readers.contract.run_impl_records import Body
+from aotidoctor.readers.contract.wrapper_statements import Statement
+
+# Statements that give memory another owner.
+_RENAMED = ("reuse", "own", "move")
 
 
 @record
@@ -63,22 +67,22 @@ def lifetimes_of(body: Body) -> dict[str, Lifetime]:
         found[name] = of_name[name] = memory
 
     for event in body.events:
-        if event.call is not None:
-            position = places[id(event.call)]
-            for name in _results_of(event.call):
+        if event.kind == "call":
+            position = places[id(event)]
+            for name in _results_of(event):
                 if name not in of_name:
                     make(name, position, None)
             position += 1
         elif event.kind == "allocate":
             # What has no call after it is made for what is returned.
-            make(event.name, min(position, end), event.other or None)
-        elif event.kind in ("reuse", "view") and (known := of_name.get(event.other)) is not None:
+            make(event.name, min(position, end), event.source or None)
+        elif event.kind in (*_RENAMED, "view") and (known := of_name.get(event.source)) is not None:
             known.names[event.name] = None
             known.owners.add(event.name)
             of_name[event.name] = known
-            if event.kind == "reuse":
-                known.owners.discard(event.other)
-        elif event.kind == "free" and (known := of_name.get(event.name)) is not None and event.name in known.owners:
+            if event.kind in _RENAMED:
+                known.owners.discard(event.source)
+        elif event.kind == "release" and (known := of_name.get(event.name)) is not None and event.name in known.owners:
             known.owners.discard(event.name)
             if not known.owners:
                 known.last = max(known.first, position - 1)
@@ -86,7 +90,7 @@ def lifetimes_of(body: Body) -> dict[str, Lifetime]:
     return {name: _described(memory, body, symbols) for name, memory in found.items()}
 
 
-def _results_of(call: RawCall) -> list[str]:
+def _results_of(call: Statement) -> list[str]:
     """The results that an operator may make: ``buf1`` of ``&buf1_handle``, of a custom one its unknown buffers."""
     if call.function == PROXY:
         return [name for name in arguments_of(call) if name.startswith("buf")]

@@ -25,8 +25,9 @@ from aotidoctor.model.expr import Expr, Num, Opaque, Sym, linear, product_of, ra
 from aotidoctor.model.inputs import MAPPINGS, Container, Tree, walk_call
 from aotidoctor.model.record import record
 from aotidoctor.model.torch_names import element_dtype
-from aotidoctor.readers.contract.run_impl_records import Assertion, Body
+from aotidoctor.readers.contract.run_impl_records import Body
 from aotidoctor.readers.contract.wrapper_declarations import Checks, InputCheck
+from aotidoctor.readers.contract.wrapper_statements import Statement
 
 # Which leaf of the call spec is which input.
 _NAME = re.compile(r"arg(\d{1,9})_\d+$")
@@ -244,7 +245,7 @@ def tensor_leaf(
 
 
 def _dims_and_strides(
-    name: str, count: int, check: InputCheck, assertion: Assertion | None, symbols: SymbolTable
+    name: str, count: int, check: InputCheck, assertion: Statement | None, symbols: SymbolTable
 ) -> tuple[tuple[Dim, ...], tuple[Expr | None, ...]]:
     """The first ``count`` dims and strides: from the check, else the assertion, else the definitions of symbols."""
     dims, steps = [], []

@@ -19,7 +19,8 @@ from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.contract import BoundCheck, KernelBody, KernelCall, KernelParameter
 from aotidoctor.model.expr import Expr
 from aotidoctor.model.record import record
-from aotidoctor.readers.contract.run_impl_records import RawCall, TritonLaunch
+from aotidoctor.readers.contract.run_impl_records import TritonLaunch
+from aotidoctor.readers.contract.wrapper_statements import Statement
 from aotidoctor.readers.contract.wrapper_text import is_operator, split_list
 
 # Calls.
@@ -32,14 +33,13 @@ _HANDLES = re.compile(
 _NODE = re.compile(r"proxy_executor, (\d{1,6}),")
 _VIEWED = "reinterpret_tensor_wrapper("
 _RUNTIME = re.compile(r"this->device_idx_|stream\d*|kernels|this->cubin_dir_")
-_ARRAY_TYPE = re.compile(r"static_cast<[\w ]+\*>|std::array<[^<>{}]*>")
 _LONGEST = 160
 # The executor, the number of the node, the count of integers, the integers, the count of tensors, the tensors.
 _PROXY_ARGUMENTS = 6
 
 
 def read_kernels(
-    calls: Sequence[RawCall],
+    calls: Sequence[Statement],
     launches: Mapping[str, TritonLaunch],
     nodes: Sequence[ExternNode],
     aliases: Mapping[str, Expr],
@@ -81,7 +81,7 @@ def read_kernels(
     return tuple(made)
 
 
-def kind_of(call: RawCall) -> str:
+def kind_of(call: Statement) -> str:
     """The kind of a call: ``cpp``, ``triton``, ``extern`` or ``custom``."""
     if call.function == PROXY:
         return "custom"
@@ -90,16 +90,16 @@ def kind_of(call: RawCall) -> str:
     return "triton" if call.function.startswith("call_") else "cpp"
 
 
-def triton_name(call: RawCall) -> str:
+def triton_name(call: Statement) -> str:
     """The kernel's own name: calls go through ``call_<name>``."""
     return call.function.removeprefix("call_")
 
 
-def is_complete(call: RawCall, launches: Mapping[str, TritonLaunch]) -> bool:
+def is_complete(call: Statement, launches: Mapping[str, TritonLaunch]) -> bool:
     """Whether the call was understood: its tensors were found, a Triton kernel has a launch, an operator is known."""
     match kind_of(call):
         case "custom":
-            parts = split_list(_ARRAY_TYPE.sub("", call.arguments))
+            parts = call.parts
             return len(parts) == _PROXY_ARGUMENTS and parts[4] == str(len(arguments_of(call)))
         case "triton":
             return triton_name(call) in launches or f"{triton_name(call)}@{call.line}" in launches
@@ -111,13 +111,13 @@ def is_complete(call: RawCall, launches: Mapping[str, TritonLaunch]) -> bool:
             return is_operator(call.function)
 
 
-def node_index(call: RawCall) -> int | None:
+def node_index(call: Statement) -> int | None:
     """The node that a proxy-executor call names; None of another call."""
     found = _NODE.match(call.arguments) if call.function == PROXY else None
     return int(found[1]) if found is not None else None
 
 
-def arguments_of(call: RawCall) -> tuple[str, ...]:
+def arguments_of(call: Statement) -> tuple[str, ...]:
     """Arguments: tensors by name, others as they are in the text."""
     match kind_of(call):
         case "cpp":
@@ -129,7 +129,7 @@ def arguments_of(call: RawCall) -> tuple[str, ...]:
         case "triton":
             return tuple(_base(part) for part in split_list(call.arguments) if _RUNTIME.fullmatch(part) is None)
         case _:
-            return tuple(map(_base, split_list(_ARRAY_TYPE.sub("", call.arguments))))
+            return tuple(map(_base, call.parts))
 
 
 def _base(text: str) -> str:
@@ -141,7 +141,7 @@ def _base(text: str) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 
-def written_and_read(call: RawCall, launches: Mapping[str, TritonLaunch]) -> tuple[frozenset[str], frozenset[str]]:
+def written_and_read(call: Statement, launches: Mapping[str, TritonLaunch]) -> tuple[frozenset[str], frozenset[str]]:
     """``(written, read)`` tensors of a call. Where that is not clear, an argument counts as written."""
     names = arguments_of(call)
     # Out variants and in-place operators (`mm_out`, `copy_`, `fill__Scalar`) write to their first argument.

@@ -23,7 +23,8 @@ from aotidoctor.model.record import record
 from aotidoctor.model.torch_names import element_dtype
 from aotidoctor.readers.contract.input_leaves import SymbolTable
 from aotidoctor.readers.contract.kernel_calls import arguments_of, kind_of, node_index, triton_name, written_and_read
-from aotidoctor.readers.contract.run_impl_records import Assertion, Body, BodyEvent, Buffer, RawCall, TritonLaunch
+from aotidoctor.readers.contract.run_impl_records import Body, Buffer, TritonLaunch
+from aotidoctor.readers.contract.wrapper_statements import Statement
 
 # Results of custom operators.
 _POINTER = re.compile(r"\((?:const )?([\w:<>]+)\*\)\((\w+)\.data_ptr\(\)\)")
@@ -57,7 +58,7 @@ def read_custom_calls(body: Body, nodes: Sequence[ExternNode]) -> tuple[CustomCa
     return tuple(found)
 
 
-def _result(name: str, body: Body, at: int, asserted: Mapping[str, Assertion]) -> PromisedResult:
+def _result(name: str, body: Body, at: int, asserted: Mapping[str, Statement]) -> PromisedResult:
     names = _same_tensor(name, body.renamed)
     later = body.calls[at + 1 :]
     mentioned = {word for call in later for word in _NAME.findall(call.arguments)} | set(body.outputs.values())
@@ -85,7 +86,7 @@ def element_type(name: str, body: Body) -> str | None:
     return _dtype(_same_tensor(name, body.renamed), body.calls)
 
 
-def _dtype(names: frozenset[str], calls: Sequence[RawCall]) -> str | None:
+def _dtype(names: frozenset[str], calls: Sequence[Statement]) -> str | None:
     """The element type that the first kernel with the tensor as an argument uses; None if none takes it."""
     for call in calls:
         for kind, name in _POINTER.findall(call.arguments):
@@ -95,7 +96,7 @@ def _dtype(names: frozenset[str], calls: Sequence[RawCall]) -> str | None:
 
 
 # Reads before any write.
-def unwritten_reads(events: Iterable[BodyEvent], launches: Mapping[str, TritonLaunch]) -> tuple[str, ...]:
+def unwritten_reads(events: Iterable[Statement], launches: Mapping[str, TritonLaunch]) -> tuple[str, ...]:
     """One text per buffer: ``buf0 read by aoti_torch_cpu_mm_out``, ``buf2 returned``."""
     fresh: dict[str, str] = {}
     roots: dict[str, str] = {}
@@ -105,15 +106,15 @@ def unwritten_reads(events: Iterable[BodyEvent], launches: Mapping[str, TritonLa
             case "allocate":
                 fresh[event.name] = event.name
                 roots[event.name] = event.name
-            case "reuse" | "view":
-                roots[event.name] = roots.get(event.other, event.other)
-            case "output":
+            case "reuse" | "own" | "move" | "view":
+                roots[event.name] = roots.get(event.source, event.source)
+            case "output" | "copy":
                 root = roots.get(event.name, event.name)
                 if fresh.pop(root, None) is not None:
                     found[root] = f"{root} returned"
-            case _ if event.call is not None:
-                written, read = written_and_read(event.call, launches)
-                reader = triton_name(event.call) if kind_of(event.call) == "triton" else event.call.function
+            case "call":
+                written, read = written_and_read(event, launches)
+                reader = triton_name(event) if kind_of(event) == "triton" else event.function
                 written_roots = {roots.get(name, name) for name in written}
                 read_roots = {roots.get(name, name) for name in read}
                 for root in sorted((read_roots - written_roots) & fresh.keys()):
@@ -190,10 +191,10 @@ class _Origin:
     shared: bool
 
 
-def _origin(name: str, body: Body, symbols: SymbolTable, asserted: Mapping[str, Assertion]) -> _Origin:
+def _origin(name: str, body: Body, symbols: SymbolTable, asserted: Mapping[str, Statement]) -> _Origin:
     """Follow the names back; the first one with a buffer, a shape or a dtype decides each."""
     buffer: Buffer | None = None
-    assertion: Assertion | None = None
+    assertion: Statement | None = None
     shape: tuple[str, ...] | None = None
     viewed_as: str | None = None
     shared, shaped, first = True, False, name

@@ -16,13 +16,8 @@ from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.expr import Opaque
 from aotidoctor.model.record import record
 from aotidoctor.readers.contract.run_impl_records import TritonLaunch
-from aotidoctor.readers.contract.wrapper_text import (
-    NotUnderstood,
-    WrapperSection,
-    is_known_statement,
-    split_list,
-    split_statements,
-)
+from aotidoctor.readers.contract.wrapper_statements import read_statement
+from aotidoctor.readers.contract.wrapper_text import NotUnderstood, WrapperSection, split_list, split_statements
 
 _FUNCTION = re.compile(r"^static (?:__attribute__\(\(noinline\)\)|inline)? ?void call_(\w+)\(", re.MULTILINE)
 _LOAD = re.compile(
@@ -68,6 +63,8 @@ _PLAIN = re.compile(
 )
 _NAMES = {"num_warps": "NUM_WARPS", "shared_mem": "SHARED_MEM", "rsplit": "RSPLIT", "rsplit_size": "RSPLIT_SIZE"}
 _LONGEST = 20_000
+# Statements of ``run_impl`` that hold no fact of a launch.
+_FREE = ("plain", "release", "own", "align", "pointer", "shape", "branch", "align-branch")
 
 
 @record
@@ -154,7 +151,7 @@ class _FunctionReader:
                 self.values |= {f"grid_{at}": self.resolve(case[at + 2]) for at in range(3)}
         else:
             known = _PLAIN.fullmatch(text) is not None
-        if not known and not is_known_statement(text):
+        if not known and read_statement(line, text).kind not in _FREE:
             losses.note("device-code" if "loadKernel" in text else "launch", line, text)
 
     def _load(self, text: str) -> bool:

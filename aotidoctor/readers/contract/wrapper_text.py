@@ -16,7 +16,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import field, replace
 
-from aotidoctor.model import LatePattern
 from aotidoctor.model.contract import Unread
 from aotidoctor.model.record import record
 
@@ -165,66 +164,7 @@ def _joined(lines: list[str], start: int) -> tuple[int, str]:
     return start + len(parts), " ".join(parts)
 
 
-# Statements that hold no fact of the contract, each matched whole, so that a new argument or suffix is noticed.
-_IDENTIFIER = r"[A-Za-z_]\w*"
-# A text that every such statement contains, and the regular expression of the whole.
-_STATEMENTS = (
-    ("}", r"\}(?: // .*)?"),
-    ("{", r"\{"),
-    ("} else {", r"\} else \{"),
-    ("if (", r"(?:\} else )?if \(.*\) \{"),
-    ("while (1) {", r"while \(1\) \{"),
-    ("break;", rf"if \(!{_IDENTIFIER}\) break;"),
-    ("throw std::runtime_error(", r"if \(!\([^{}]*\)\) \{ throw std::runtime_error\([^{}]*\); \}"),
-    ("is not aligned to", r'throw std::runtime_error\("\w+ is not aligned to \d+ bytes"\);'),
-    ("AOTI_TORCH_", r'AOTI_TORCH_(?:WARN|CHECK)\([^"]*"[^"]*"\);'),
-    ("__check_inputs_outputs(", r"__check_inputs_outputs\(input_handles, output_handles\);"),
-    ("auto inputs = steal", r"auto inputs = steal_from_raw_handles_to_raii_handles\(input_handles, \d+\);"),
-    (
-        "auto& kernels = ",
-        (
-            r"(?:\[\[maybe_unused\]\] )?auto& kernels = "
-            r"static_cast<AOTInductorModelKernels&>\(\*this->kernels_\.get\(\)\);"
-        ),
-    ),
-    ("auto ", rf"auto ({_IDENTIFIER})_(?:size|stride) = \1\.(?:sizes|strides)\(\);"),
-    (".reset();", rf"(?:{_IDENTIFIER}\.reset\(\);\s*)+"),
-    ("RAIIAtenTensorHandle ", rf"RAIIAtenTensorHandle {_IDENTIFIER}(?:\({_IDENTIFIER}\))?;"),
-    ("AtenTensorHandle ", rf"AtenTensorHandle {_IDENTIFIER};(?:  // output buffer)?"),
-    ("std::move(RAIIAtenTensorHandle(", rf"{_IDENTIFIER} = std::move\(RAIIAtenTensorHandle\({_IDENTIFIER}\)\);"),
-    ("wrap_with_raii_handle_if_needed(", rf"wrap_with_raii_handle_if_needed\({_IDENTIFIER}\);"),
-    (";", rf"(?:bool|float|double|u?int\d+_t|half|bfloat16|at::\w+|c10::[\w:<>]+) {_IDENTIFIER};"),
-    (" var_", r"(?:bool|float|double|int|u?int\d+_t|const char\*|c10::complex<\w+>) var_\d+ = [^;]*;"),
-    ("var_array_", r"const [\w:]+\*? var_array_\d+(?:\[\])? = [^;]*;"),
-    ("= float(", rf"float {_IDENTIFIER} = float\({_IDENTIFIER}\);"),
-    ("Guard ", rf"{_IDENTIFIER}Guard {_IDENTIFIER}\([^;]*\);"),
-    ("Guard> ", rf"std::(?:unique_ptr|optional)<{_IDENTIFIER}Guard> {_IDENTIFIER}(?:\([^;]*\))?;"),
-    ("std::make_unique<", rf"{_IDENTIFIER} = std::make_unique<{_IDENTIFIER}Guard>\([^;]*\);"),
-    ("Stream_t ", rf"(?:cuda|hip)Stream_t {_IDENTIFIER}(?: = [^;]*)?;"),
-    ("_aoti_aux_stream_cache.", r"_aoti_aux_stream_cache\.ensure\([^;]*\);"),
-    ("AOTI_RUNTIME_CUDA_CHECK(", r"AOTI_RUNTIME_CUDA_CHECK\((?:cuda|hip)(?:Event|Stream|Device)\w+\(.*\)\);"),
-    ("CUDA_DRIVER_CHECK(", r"CUDA_DRIVER_CHECK\(cuCtxSynchronize\(\)\);"),
-    ("alignas(64) ", rf"alignas\(64\) (?:CUtensorMap|StableTMADescriptor) {_IDENTIFIER}(?:\{{\}})?;"),
-    ("] = ", rf"{_IDENTIFIER}\.(?:global_address|(?:block|global|kernel)_shape\[\d+\]|strides\[\d+\]) = [^;]*;"),
-    ("TMADescriptor", r"init(?:\dD)?TMADescriptor(?:WithMetadata)?\([^;]*\);"),
-    (
-        ".data_ptr()",
-        (
-            rf"(?:CUdeviceptr|hipDeviceptr_t|void\*) {_IDENTIFIER} = "
-            rf"reinterpret_cast<[\w*]+>\({_IDENTIFIER}\.data_ptr\(\)\);"
-        ),
-    ),
-    ("RECORD_FUNCTION(", r"RECORD_FUNCTION\(.*\);"),
-    ("RAIIAtenRecordFunctionHandle ", rf"RAIIAtenRecordFunctionHandle {_IDENTIFIER}\(.*\);"),
-    ("KernelContextGuard ", rf"KernelContextGuard {_IDENTIFIER}\(.*\);"),
-    ("C10IValueHandle ", rf"C10IValueHandle {_IDENTIFIER};"),
-    ("RAIIC10IValueHandle ", rf"RAIIC10IValueHandle {_IDENTIFIER}\({_IDENTIFIER}\);"),
-    ("std::", r"std::(?:unordered_map|vector)<[\w:, *]*> \w+(?!\w)[^;]*;"),
-    ("kwargs_", rf'kwargs_{_IDENTIFIER}\.emplace\(".*", {_IDENTIFIER}\);'),
-    ("printf(", r"printf\(.*\);"),
-)
-# Few are ever needed, and compiled.
-_SKIPPED = tuple((needle, LatePattern(text)) for needle, text in _STATEMENTS)
+# Functions of the C shim that only look at handles, or move them.
 _RUNTIME = re.compile(
     r"aoti_torch_(?:get_\w+|new_uninitialized_tensor|check_inf_and_nan|print_tensor_handle|save_tensor_handle|"
     r"delete_tensor_object|clone_preserve_strides|\w+_to_ivalue|record_function_\w+|warn|set_\w+|create_\w+)$"
@@ -237,14 +177,6 @@ _OPERATOR = re.compile(
     r"nonzero|repeat_interleave_Tensor|scatter_out|scatter_reduce_out|tensor_copy_|view_as_real|view_dtype|zero_|"
     r"proxy_executor_call_function)"
 )
-_LONGEST = 20_000
-
-
-def is_known_statement(statement: str) -> bool:
-    """Whether the statement is one that holds no fact."""
-    return len(statement) < _LONGEST and any(
-        needle in statement and pattern.fullmatch(statement) is not None for needle, pattern in _SKIPPED
-    )
 
 
 def is_runtime(function: str) -> bool:

@@ -23,7 +23,8 @@ from aotidoctor.model.contract import ConstantSpec, ModelContract
 from aotidoctor.model.jobs import Run
 from aotidoctor.model.record import record
 from aotidoctor.readers.contract.read_contract import read_contract
-from aotidoctor.readers.contract.wrapper_text import find_sections, split_statements
+from aotidoctor.readers.contract.wrapper_statements import read_statements
+from aotidoctor.readers.contract.wrapper_text import find_sections
 from aotidoctor.readers.package.constants import read_constants
 from aotidoctor.readers.package.read_package import read_artifact
 from aotidoctor.worker.call import ModelCall, read_call
@@ -108,9 +109,8 @@ class EmulationJob:
             pending=PendingSteps() if quick else None,
             followed=None if quick or self.candidates is None else FollowedCalls(candidates=self.candidates),
         )
-        wrapper = find_sections(self.model.wrapper_cpp or "")
         try:
-            replay.run(_statements(wrapper.body.text, wrapper.body.line))
+            replay.run(read_statements(find_sections(self.model.wrapper_cpp or "").body))
         finally:
             self.channel.put(emulation={**found.result(), "launched": engine.number})
         if replay.followed is not None:
@@ -186,13 +186,6 @@ def _nodes(package: str, model: ModelEntry) -> list[dict[str, Any]]:
         return [entry["node"] for entry in document["nodes"]]
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
         return []
-
-
-def _statements(text: str, line: int) -> list[tuple[int, str]]:
-    """The statements behind the signature of ``run_impl``."""
-    found = list(split_statements(text, line))
-    start = next((at for at, (_, one) in enumerate(found) if one.endswith(") {")), -1)
-    return found[start + 1 : -1] if found and found[-1][1].startswith("}") else found[start + 1 :]
 
 
 def _order_tensors(contract: ModelContract, call: ModelCall) -> list[tuple[str, Any]]:

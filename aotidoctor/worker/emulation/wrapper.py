@@ -12,17 +12,19 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aotidoctor.kernels.expressions import OPERATIONS, Syntax, UnreadableExpressionError, syntax_of
-from aotidoctor.readers.contract.wrapper_text import is_known_statement, is_runtime, split_list
+from aotidoctor.readers.contract.wrapper_statements import Statement
+from aotidoctor.readers.contract.wrapper_text import is_runtime, split_list
 from aotidoctor.worker.emulation.storage import (
     EmulationFindings,
     FollowedCalls,
     PendingSteps,
     WrapperTensor,
+    device_copy,
     empty_storage,
 )
 
@@ -166,32 +168,8 @@ class Variables:
 
 
 # The statements.
-_UNPACK = re.compile(r"auto (\w+) = std::move\(inputs\[(\d{1,6})\]\);")
-_CONSTANT = re.compile(r"(?:\[\[maybe_unused\]\] )?auto&? (\w+) = \*?constants_->at\((\d{1,7})\);")
-_ALIGNED = re.compile(r"if \(\(reinterpret_cast<std::uintptr_t>\((\w+)\.data_ptr\(\)\) & \((\d+) ?- ?1\)\) != 0\) \{")
-_SHAPE = re.compile(r"auto (\w+)_(size|stride) = \1\.(?:sizes|strides)\(\);")
-_ARRAY = re.compile(
-    r"(?:static constexpr |static const |const )int64_t (?:(\w+)\[\] = \{([^{}]*)\}|\*(\w+) ?= ?nullptr);"
-)
-_NUMBER = re.compile(r"(?:int64_t|int32_t|uint32_t|double|float|bool|auto) (\w+) = (.+);")
-_AGAIN = re.compile(r"(\w+) = (.+);")
-_ALLOCATE = re.compile(
-    r"AOTI_TORCH_ERROR_CODE_CHECK\(aoti_torch_empty_strided(?:_pinned)?\(\d+, (\w+), (\w+), \w+?_dtype_(\w+?)"
-    r"(?:\(\))?, \w+?_device_type_(\w+?)(?:\(\))?, [^,]+, &(\w+)\)\);"
-)
-_OWNED = re.compile(r"RAIIAtenTensorHandle (\w+)\((\w+)\);")
-_MOVED = re.compile(
-    r"(?:(?:auto|decltype\(auto\)|RAIIAtenTensorHandle|AtenTensorHandle|ConstantHandle) )?(\w+) = (.+?);"
-    r"(?:\s*(\w+)\.reset\(\);)?(?:\s*// (?:alias|reuse))?"
-)
-_RESET = re.compile(r"(\w+)\.reset\(\);")
-_OUTPUT = re.compile(r"output_handles\[(\d{1,6})\] = (?:(\w+)\.release\(\)|output_handles\[(\d{1,6})\]|nullptr|.*);")
-_CHECKED = re.compile(r"AOTI_TORCH_ERROR_CODE_CHECK\((\w+)\((.*)\)\);")
-_CALL = re.compile(r"(?:kernels\.)?(call_\w+|aoti_torch_\w+)\((.*)\);")
-_ASSERT = re.compile(r"assert_size_stride\((\w+), \{([^{}]*)\}, \{([^{}]*)\}.*")
 _NAME = re.compile(r"\w+")
 _ARRAY_TYPE = re.compile(r"std::(?:array|vector)<[^<>]*>")
-_COMMENT = re.compile(r"// (?:Topologically Sorted |Unsorted )?Source Nodes: \[(.*?)\], Original ATen: \[(.*?)\]")
 # Errors that sizes and strides without sense lead to.
 _ODD = (RuntimeError, MemoryError, ValueError, OverflowError, TypeError, IndexError)
 
@@ -218,14 +196,15 @@ class Replay(Variables):
     pending: PendingSteps | None = None
     followed: FollowedCalls | None = None
 
-    def run(self, statements: Sequence[tuple[int, str]]) -> None:
-        """Carry out the statements, each ``(line, text)``, in order."""
-        for line, text in statements:
+    def run(self, statements: Iterable[Statement]) -> None:
+        """Carry out the statements in order."""
+        for one in statements:
+            text = one.text
             if self.skipping:
                 self.skipping += text.endswith("{") - text.startswith("}")
                 continue
             try:
-                self._one(text, line)
+                self._carry_out(one)
             except (CannotReplayError, *_ODD) as error:
                 known = isinstance(error, CannotReplayError)
                 why = str(error) if known else f"{type(error).__name__}: {str(error)[:200]}"
@@ -233,22 +212,6 @@ class Replay(Variables):
                 self._lose(text, why)
                 if text.endswith("{"):
                     self.skipping = 1
-
-    def _one(self, text: str, line: int) -> None:
-        if text.startswith("//"):
-            found = _COMMENT.match(text)
-            if found is not None:
-                self.origins = (split_list(found[2]), split_list(found[1]))
-            return
-        if self._declare(text) or self._release(text) or self._call(text, line) or self._assign(text):
-            return
-        if (match := _ASSERT.fullmatch(text)) is not None:
-            self._restride(match)
-            return
-        if text.endswith("{") and text.startswith(("if (", "} else", "while", "for (")):
-            raise CannotReplayError(f"control flow of the wrapper at its line {line} is not followed")
-        if not is_known_statement(text) and "assert_" not in text:
-            raise CannotReplayError(f"a statement that is not known, at line {line} of the wrapper")
 
     def _lose(self, text: str, why: str) -> None:
         """Mark what the statement would have made as lost, and what it may have written to as not known."""
@@ -269,116 +232,144 @@ class Replay(Variables):
         if self.pending is not None:
             self.pending.fill([tensor.storage for tensor in tensors])
 
-    # The forms of statements: each method returns False for a statement of another form.
+    def _carry_out(self, one: Statement) -> None:
+        match one.kind:
+            case "origins":
+                self.origins = (one.origins, one.source_nodes)
+            case "input" | "constant" | "allocate" | "array" | "shape":
+                self._declare(one)
+            case "reuse" | "own" | "move" | "align" | "view" | "pointer":
+                self._rename(one)
+            case "output" | "copy" | "other-output":
+                self._put_out(one)
+            case "release":
+                self._release(one.name)
+            case "call":
+                self._call(one)
+            case "number" | "value" | "scalar":
+                self._assign(one)
+            case "assert":
+                self._restride(one)
+            case "align-branch":
+                # Inputs are copies that begin at an aligned address already.
+                self.skipping = 1
+            case "branch":
+                raise CannotReplayError(f"control flow of the wrapper at its line {one.line} is not followed")
+            case "code" | "start" | "unknown" if "assert_" not in one.text:
+                raise CannotReplayError(f"a statement that is not known, at line {one.line} of the wrapper")
 
-    def _declare(self, text: str) -> bool:
+    def _declare(self, one: Statement) -> None:
         """Inputs, constants, sizes, arrays and buffers, each under its first name."""
-        if match := _ALLOCATE.fullmatch(text):
-            sizes, strides = self.numbers(match[1]), self.numbers(match[2])
-            if any(size < 0 for size in sizes):
-                raise CannotReplayError(f"{match[5]} would have a negative size: {list(sizes)}")
-            self.names[match[5]] = empty_storage(match[5].removesuffix("_handle"), match[3], sizes, strides)
-        elif match := _UNPACK.fullmatch(text):
-            index = int(match[2])
-            if index >= len(self.inputs):
-                raise CannotReplayError(f"the call has {len(self.inputs)} tensors")
-            self.bind(match[1], self.inputs[index])
-        elif match := _CONSTANT.fullmatch(text):
-            index = int(match[2])
-            there = index < len(self.constants)
-            self.bind(match[1], self.constants[index] if there else LostValue("there is no such constant"))
-        elif _ALIGNED.fullmatch(text):
-            # Inputs are copies that begin at an aligned address already.
-            self.skipping = 1
-        elif match := _SHAPE.fullmatch(text):
-            tensor = self.tensor(match[1])
-            self.names[f"{match[1]}_{match[2]}"] = tensor.sizes if match[2] == "size" else tensor.strides
-        elif match := _ARRAY.fullmatch(text):
-            values = tuple(int(self.number(part)) for part in split_list(match[2] or ""))
-            self.names[match[1] or match[3]] = values
-        else:
-            return False
-        return True
+        match one.kind:
+            case "allocate":
+                if one.source:
+                    raise CannotReplayError(f"the memory of {one.source} is shared out, which is not followed")
+                sizes, strides = self.numbers(one.size_array), self.numbers(one.stride_array)
+                if any(size < 0 for size in sizes):
+                    raise CannotReplayError(f"{one.name} would have a negative size: {list(sizes)}")
+                self.names[f"{one.name}_handle"] = empty_storage(one.name, one.dtype or "", sizes, strides)
+            case "input":
+                if one.index >= len(self.inputs):
+                    raise CannotReplayError(f"the call has {len(self.inputs)} tensors")
+                self.bind(one.name, self.inputs[one.index])
+            case "constant":
+                there = 0 <= one.index < len(self.constants)
+                self.bind(one.name, self.constants[one.index] if there else LostValue("there is no such constant"))
+            case "shape":
+                tensor = self.tensor(one.name)
+                self.names[f"{one.name}_{one.value}"] = tensor.sizes if one.value == "size" else tensor.strides
+            case _:
+                self.names[one.name] = tuple(int(self.number(part)) for part in one.values)
 
-    def _release(self, text: str) -> bool:
-        """Outputs, and handles that change their owner or are dropped."""
-        if match := _OUTPUT.fullmatch(text):
-            index = int(match[1])
-            if match[2] is None and match[3] is None:
-                raise CannotReplayError(f"output {index} is made in a way that is not known")
-            if match[2] is not None:
-                value = self.names.get(match[2])
-                lost = LostValue("it is not known")
-                self.outputs[index] = value if isinstance(value, WrapperTensor | LostValue) else lost
-            else:
-                self.outputs[index] = self.outputs.get(int(match[3]), LostValue("its output is not known"))
-        elif match := _OWNED.fullmatch(text):
+    def _rename(self, one: Statement) -> None:
+        """New names for tensors, and views of them."""
+        if one.name.endswith("_handle"):
+            raise CannotReplayError("what a branch or a loop takes is not followed")
+        if self.names.get(one.source) is UNMADE and one.kind == "own":
             # A handle that is not made yet is filled by an operator that gets it.
-            unmade = self.names.get(match[2]) is UNMADE
-            self.bind(match[1], UNMADE if unmade else self.tensor(match[2]))
-        elif match := _RESET.fullmatch(text):
-            value = self.names.pop(match[1], None)
-            if isinstance(value, WrapperTensor):
-                self.names.pop(f"{match[1]}_handle", None)
-                # The memory goes with its last handle; inputs and constants belong to the caller and to the model.
-                handles = [one for name, one in self.names.items() if not name.endswith("_handle")]
-                value.storage.live = any(
-                    isinstance(one, WrapperTensor) and one.storage is value.storage
-                    for one in (*handles, *self.inputs, *self.constants, *self.outputs.values())
-                )
-        else:
-            return text == "inputs.clear();"
-        return True
+            self.bind(one.name, UNMADE)
+            return
+        tensor = self.tensor(one.source)
+        if one.kind == "pointer":
+            # A launch in run_impl itself, which is not followed, may write to it.
+            tensor.storage.known = False
+            return
+        if one.kind == "view":
+            sizes, strides = self.numbers(one.size_array), self.numbers(one.stride_array)
+            offset = tensor.offset + int(self.number(one.value))
+            tensor = replace(tensor, sizes=sizes, strides=strides, offset=offset)
+        self.bind(one.name, tensor)
 
-    def _call(self, text: str, line: int) -> bool:
-        match = _CHECKED.fullmatch(text) or _CALL.fullmatch(text)
-        if match is None:
-            return False
-        function = match[1]
-        arguments = list(split_list(_ARRAY_TYPE.sub("", match[2])))
+    def _put_out(self, one: Statement) -> None:
+        if one.same is not None:
+            self.outputs[one.index] = self.outputs.get(one.same, LostValue("its output is not known"))
+        elif one.kind == "output" and one.name:
+            value = self.names.get(one.name)
+            lost = LostValue("it is not known")
+            self.outputs[one.index] = value if isinstance(value, WrapperTensor | LostValue) else lost
+        else:
+            raise CannotReplayError(f"output {one.index} is made in a way that is not known")
+
+    def _release(self, name: str) -> None:
+        """Drop a handle."""
+        value = self.names.pop(name, None)
+        if isinstance(value, WrapperTensor):
+            self.names.pop(f"{name}_handle", None)
+            # The memory goes with its last handle; inputs and constants belong to the caller and to the model.
+            handles = [one for key, one in self.names.items() if not key.endswith("_handle")]
+            value.storage.live = any(
+                isinstance(one, WrapperTensor) and one.storage is value.storage
+                for one in (*handles, *self.inputs, *self.constants, *self.outputs.values())
+            )
+
+    def _call(self, one: Statement) -> None:
+        function, arguments = one.function, list(one.parts)
+        if not one.checked and not function.startswith(("call_", "aoti_torch_")):
+            raise CannotReplayError(f"a statement that is not known, at line {one.line} of the wrapper")
         if function.startswith("call_"):
-            self.launch(self, function.removeprefix("call_"), arguments, line)
+            self.launch(self, function.removeprefix("call_"), arguments, one.line)
         elif not is_runtime(function):
-            self.operator(self, function, arguments, line)
+            self.operator(self, function, arguments, one.line)
             self.found.operators += 1
         # Of the runtime's functions only those that move handles have an effect.
         elif function == "aoti_torch_new_uninitialized_tensor":
             self.names[arguments[0].removeprefix("&")] = UNMADE
         elif function == "aoti_torch_clone_preserve_strides":
             self.names[arguments[1].removeprefix("&")] = self.tensor(arguments[0])
-        return True
 
-    def _assign(self, text: str) -> bool:
-        """Numbers, and new names for tensors."""
-        if match := _NUMBER.fullmatch(text):
+    def _assign(self, one: Statement) -> None:
+        """Numbers and tensors of them; of the type ``auto``, and under a name that has no number, other tensors."""
+        if one.kind == "number" or isinstance(self.names.get(one.name), int | float):
             try:
-                self.names[match[1]] = self.number(match[2])
+                self.names[one.name] = self.number(one.value)
             except CannotReplayError:
-                if not text.startswith("auto "):
+                if one.source != "auto":
                     raise
             else:
-                return True
-        if (match := _AGAIN.fullmatch(text)) and isinstance(self.names.get(match[1]), int | float):
-            self.names[match[1]] = self.number(match[2])
-            return True
-        match = _MOVED.fullmatch(text)
-        if match is None or match[2] == "nullptr":
-            return False
-        if match[2].startswith(("std::make_unique", "static_cast", "steal_from")):
-            return False
-        self.bind(match[1], self.tensor(match[2]))
-        return True
+                return
+        if one.kind == "scalar":
+            import torch
 
-    def _restride(self, match: re.Match[str]) -> None:
+            number = self.number(one.value)
+            dtype = torch.float64 if isinstance(number, float) else None
+            self.bind(one.name, device_copy(one.name, torch.tensor(number, dtype=dtype)))
+        else:
+            self.bind(one.name, self.tensor(one.value))
+
+    def _restride(self, one: Statement) -> None:
         """Give an operator's result the strides that the wrapper asserts, where the CPU's operator made others."""
-        value = self.names.get(match[1])
-        if not isinstance(value, WrapperTensor) or any(value.storage is one.storage for one in self.inputs):
+        value = self.names.get(one.name)
+        if not isinstance(value, WrapperTensor) or any(value.storage is given.storage for given in self.inputs):
             return
-        sizes = tuple(int(self.number(part)) for part in split_list(match[2]))
-        strides = tuple(int(self.number(part)) for part in split_list(match[3]))
+        try:
+            sizes = tuple(int(self.number(part)) for part in one.sizes)
+            strides = tuple(int(self.number(part)) for part in one.strides)
+        except CannotReplayError:
+            # An assertion makes nothing that could be lost.
+            return
         if value.sizes == sizes and value.strides != strides:
             self.fill(value)
             made = empty_storage(value.name, value.dtype, sizes, strides)
             made.torch().copy_(value.torch())
             made.storage.all_written()
-            self.names[match[1]] = made
+            self.names[one.name] = made

@@ -11,6 +11,7 @@ import pytest
 np = pytest.importorskip("numpy", reason="numpy is not installed")
 
 from aotidoctor.kernels.expressions import UnreadableExpressionError  # noqa: E402
+from aotidoctor.readers.contract.wrapper_statements import read_statement  # noqa: E402
 from aotidoctor.worker.emulation.checked_memory import LaunchMemory, Races  # noqa: E402
 from aotidoctor.worker.emulation.interpreter import compute  # noqa: E402
 from aotidoctor.worker.emulation.kernel_grammar import BUILTINS, RefusedKernel  # noqa: E402
@@ -18,7 +19,7 @@ from aotidoctor.worker.emulation.kernel_source import read_kernel  # noqa: E402
 from aotidoctor.worker.emulation.launch import BlockTiling  # noqa: E402
 from aotidoctor.worker.emulation.shims import find_operator  # noqa: E402
 from aotidoctor.worker.emulation.storage import EmulationFindings, LaneFindings, Pointer, device_copy, empty_storage  # noqa: E402
-from aotidoctor.worker.emulation.wrapper import CannotReplayError, compute_size  # noqa: E402
+from aotidoctor.worker.emulation.wrapper import CannotReplayError, LostValue, Replay, compute_size  # noqa: E402
 from tests.emulation.hostile_kernels import BOUNDLESS, HARMLESS, HOSTILE  # noqa: E402
 
 pytest.importorskip("torch", reason="torch is not installed")
@@ -317,3 +318,52 @@ def test_functions_of_libdevice(name, values, expected):
 
 def test_there_is_no_factorial_of_a_negative_number():
     assert np.isnan(compute("tgamma", [np.array([-1.0, -2.0], dtype=np.float32)])).all()
+
+
+def replay(*texts):
+    """A replay of these statements, with one input of ones, and without kernels and operators."""
+    given = device_copy("args[0]", pytest.importorskip("torch").ones(2, 4))
+    made = Replay(inputs=[given], constants=[], found=EmulationFindings(), launch=None, operator=None)
+    made.run([read_statement(at, text) for at, text in enumerate(texts, start=1)])
+    return made
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "value"), [("1.5", "float64", 1.5), ("3L", "int64", 3), ("true", "bool", True)]
+)
+def test_a_tensor_of_a_number_is_made(text, dtype, value):
+    made = replay(f"RAIIAtenTensorHandle n = scalar_to_tensor_handle({text});", "output_handles[0] = n.release();")
+    assert (made.outputs[0].dtype, made.outputs[0].torch().item()) == (dtype, value)
+    assert not made.found.not_emulated
+
+
+def test_what_a_loop_takes_is_lost_and_not_the_value_before_it():
+    made = replay(
+        "auto arg0_1 = std::move(inputs[0]);",
+        "AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_assign_tensors_out(arg0_1, &buf0_handle));",
+        "RAIIAtenTensorHandle buf0(buf0_handle);",
+        "output_handles[0] = buf0.release();",
+    )
+    assert isinstance(made.outputs[0], LostValue)
+    assert len(made.found.not_emulated) == 2
+
+
+def test_an_assertion_of_an_unknown_size_loses_no_tensor_and_the_aligned_copy_is_left_out():
+    made = replay(
+        "auto arg0_1 = std::move(inputs[0]);",
+        "if ((long(arg0_1.data_ptr()) & (16 -1)) != 0) {",
+        "arg0_1 = std::move(RAIIAtenTensorHandle(arg0_1_aligned));",
+        "}",
+        'if (_check_aoti_runtime_check_inputs_env()) { assert_size_stride(arg0_1, {u0, 4L}, {4L, 1L}, "input"); }',
+        "output_handles[0] = arg0_1.release();",
+    )
+    assert made.outputs[0].torch().tolist() == [[1.0] * 4] * 2
+    assert made.outputs[0].storage.known
+    assert not made.found.not_emulated
+
+
+def test_a_tensor_that_a_launch_in_run_impl_takes_is_not_known():
+    made = replay(
+        "auto arg0_1 = std::move(inputs[0]);", "CUdeviceptr var_0 = reinterpret_cast<CUdeviceptr>(arg0_1.data_ptr());"
+    )
+    assert not made.names["arg0_1"].storage.known
