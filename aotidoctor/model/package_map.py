@@ -86,8 +86,9 @@ class MapCall:
 
     @property
     def error(self) -> float | None:
-        """The largest difference of what it wrote from the reference's node."""
-        return max((one.error for one in self.values if one.role == "out" and one.error is not None), default=None)
+        """The largest difference of what it wrote from the reference's nodes; results that no node has are left out."""
+        known = [one.error for one in self.values if one.role == "out" and one.agrees and one.error is not None]
+        return max(known, default=None)
 
     @property
     def nonfinite(self) -> int:

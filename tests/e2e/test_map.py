@@ -23,6 +23,17 @@ def drawn(kit: Kit, name: str, runner: Runner, *, reference: bool = False, **opt
     )  # fmt: skip
 
 
+def test_an_intermediate_that_no_node_has_is_no_error_and_a_wrong_output_is_noted(
+    packages: Kit, runner: Runner
+) -> None:
+    # The kernel of the first writes a sum, of which the program has only the mean.
+    healthy = drawn(packages, "mlp", runner, reference=True)
+    assert [call.error for call in healthy.calls] == [pytest.approx(0, abs=1e-5)]
+    assert not any("no node" in note for note in healthy.notes)
+    wrong = drawn(packages, "wronggelu", runner, reference=True)
+    assert any(note.startswith("cpp_fused_add_gelu_mean_mul_0: ") and "no node" in note for note in wrong.notes)
+
+
 def profiled_peak(kit: Kit, name: str) -> int:
     """The most bytes that a call of the package holds, as PyTorch's profiler counts them."""
     import torch

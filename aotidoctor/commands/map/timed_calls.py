@@ -14,7 +14,7 @@ from statistics import median, quantiles
 
 from aotidoctor.commands.map.static_map import LINELESS, lines_of, memory_over_calls, size_notes
 from aotidoctor.localize.call_timeline import launched_name, static_calls
-from aotidoctor.localize.watched_values import read_watched, user_name
+from aotidoctor.localize.watched_values import first_diverging, read_watched, user_name
 from aotidoctor.model.answers import Acted, Called, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall
@@ -204,6 +204,8 @@ def _with_values(session: Session, drawn: PackageMap) -> PackageMap:
     sizes = {buffer.name: buffer.bytes for buffer in buffers}
     calls = tuple(replace(call, moved=_moved(call, sizes)) for call in calls)
     peak, calls = memory_over_calls(buffers, calls)
+    bad = first_diverging(case, watched) if watched.compared else None
+    wrong = () if bad is None else (f"{bad.name}: {bad.buffer.name} has the values of no node of the program",)
     left = (f"{watched.left_out} calls beyond the limit were not looked at",) if watched.left_out else ()
     stale = size_notes(drawn.buffers) + ((LINELESS,) if any(call.where for call in calls) else ())
     run = replace(drawn.run or MapRun(), compared=watched.compared)
@@ -216,7 +218,7 @@ def _with_values(session: Session, drawn: PackageMap) -> PackageMap:
         peak=peak,
         run=run,
         lines=lines_of(calls, texts),
-        notes=(*notes, *size_notes(buffers), *watched.notes, *left),
+        notes=(*notes, *wrong, *size_notes(buffers), *watched.notes, *left),
     )
 
 
