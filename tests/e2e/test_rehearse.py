@@ -13,7 +13,7 @@ from foundry.cases import Kit
 
 from aotidoctor.commands.triton import RehearsalRequest, rehearse
 from aotidoctor.model.case import Options
-from aotidoctor.runner import runner as runner_module
+from aotidoctor.runner import portable
 
 pytestmark = pytest.mark.torch
 
@@ -55,7 +55,7 @@ def lent(request, monkeypatch):
     """All but the first are asked of a runner that is warm already."""
     if request.node.name != "test_nested_by_ordinals":
         warm = request.getfixturevalue("runner")
-        monkeypatch.setattr(runner_module, "Runner", lambda **_: nullcontext(warm))
+        monkeypatch.setattr(portable, "make_runner", lambda **_: nullcontext(warm))
 
 
 SAME = ["REHEARSAL same"]

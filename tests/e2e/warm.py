@@ -149,7 +149,7 @@ class CommandLine:
     def lent(self) -> Iterator[None]:
         """Whoever starts a runner of its own for a diagnosis, a script or a search gets this one."""
         starts = {
-            "aotidoctor.commands.minimize": ("Runner", lambda **_: nullcontext(self.runner)),
+            "aotidoctor.commands.minimize": ("make_runner", lambda **_: nullcontext(self.runner)),
             "aotidoctor.commands.repro.reproduce": ("start_runner", lambda _: nullcontext(self.runner)),
             "aotidoctor.commands.diagnose_package": ("runner_or_new", self.lend),
         }
