@@ -21,7 +21,9 @@ def run_case(seed: int, number: int, asked: Callable[[tuple[str, ...], Path], An
     with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
         folder = Path(name)
         words = rng.choices(list(_MAKERS), weights=_MAKERS.values())[0](folder, rng)
-        shown = ("--json",) if words[0] == "diff" or rng.random() < 0.85 else ("--format", rng.choice(_FORMATS))
+        shown = (
+            ("--json",) if words[0] in ("diff", "map") or rng.random() < 0.85 else ("--format", rng.choice(_FORMATS))
+        )
         return asked((*words, *shown), folder)
 
 
@@ -38,6 +40,13 @@ def _package(
     if words[0] == "check" and rng.random() < 0.6:
         words += ("--inputs", _put(folder, rng.choice(seeds.inputs()), rng, damaged=rng.random() < 0.3))
     return words
+
+
+def _map(folder: Path, rng: random.Random) -> tuple[str, ...]:
+    package = _put(folder, rng.choice(seeds.packages()), rng)
+    if rng.random() < 0.5:
+        return ("map", package)
+    return ("map", package, "--reference", _put(folder, rng.choice(seeds.programs()), rng, damaged=rng.random() < 0.5))
 
 
 def _inputs(folder: Path, rng: random.Random) -> tuple[str, ...]:
@@ -114,4 +123,6 @@ def _reports() -> tuple[bytes, ...]:
     return tuple(made)
 
 
-_MAKERS = {_package: 6, _inputs: 5, _log: 3, _served: 3, _program: 2, _executorch: 3, _precompiled: 3, _saved: 4}
+_MAKERS = {
+    _package: 6, _inputs: 5, _log: 3, _served: 3, _program: 2, _executorch: 3, _precompiled: 3, _saved: 4, _map: 2,
+}  # fmt: skip
