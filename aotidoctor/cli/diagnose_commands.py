@@ -230,7 +230,11 @@ class _Waits:
 def _notice_silence(path: str) -> Iterator[_Waits]:
     """Say on stderr, once, that the writer of a pipe is silent: the command waits for it as long as it takes."""
     waits, ended = _Waits(time.monotonic()), Event()
-    if path != "-" and not Path(path).is_fifo():
+    try:
+        silent = path == "-" or Path(path).is_fifo()
+    except OSError:
+        silent = False  # Whoever opens it says why.
+    if not silent:
         yield waits
         return
 

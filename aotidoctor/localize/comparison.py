@@ -84,7 +84,9 @@ def judge_anew(found: Sequence[OutputComparison], tolerances: Tolerances) -> tup
 
 def _leaf(item: JsonObject) -> OutputComparison:
     dtype, shape, nan, inf = (_pair(item.get(name)) for name in ("dtype", "shape", "nan", "inf"))
-    odd = item.get("what") == "nan" or any(_pair(pair)[1] in ("inf", math.inf) for pair in as_list(item.get("needed")))
+    odd = item.get("what") == "nan" or any(
+        _pair(pair)[1] in ("Infinity", "inf", math.inf) for pair in as_list(item.get("needed"))
+    )
     sides = {"dtype": dtype, "shape": shape, "nan": nan, "inf": inf}
     return _read_saved_output(
         {

@@ -376,7 +376,7 @@ REPORTS = (
         right=True,
         source="pytorch#160730",
         arguments=("branch",),
-        asked=(_ask("verify first_sight.py:program_branch", "unbacked-symint", subject="first_sight.py, line", never=("torch._check(n",)),),
+        asked=(_ask("verify first_sight.py:program_branch", "unbacked-symint", subject="first_sight.py:42, in forward", never=("torch._check(n",)),),
     ),
     Report(
         name="mask_slice",

@@ -69,7 +69,11 @@ NO_FAILURE = "aotidoctor.diagnosis.playbooks aotidoctor.diagnosis.failure_signat
             "env --json",
             f"{NO_INPUTS} {NO_FAILURE} aotidoctor.checks.registry aotidoctor.readers.contract.read_contract",
         ),
-        ("schema", f"{NO_INPUTS} {NO_FAILURE} aotidoctor.commands.diagnose_package"),
+        # The types of its fields are those of the records.
+        (
+            "schema",
+            f"{NO_INPUTS.replace('aotidoctor.model.localization aotidoctor.model.run ', '')} {NO_FAILURE} aotidoctor.commands.diagnose_package",
+        ),
     ],
 )
 def test_a_command_imports_only_what_it_uses(words, idle, tmp_path):

@@ -42,6 +42,8 @@ def test_without_a_path_nothing_is_missing(package):
 class Lost:
     """A runner whose children never start."""
 
+    unseen = ""
+
     def prewarm(self):
         return
 
@@ -75,6 +77,8 @@ def test_nothing_was_to_be_run(package, monkeypatch):
 
 class Failing:
     """A runner whose plain run dies while results are looked at, and then with whatever ``left`` says."""
+
+    unseen = ""
 
     def __init__(self, left):
         self.left = list(left)

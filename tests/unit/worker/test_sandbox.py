@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -87,9 +88,9 @@ def test_where_the_kernel_has_neither_files_are_limited_and_that_is_said(tmp_pat
     limits = []
     monkeypatch.setattr(sandbox, "confine_calls", lambda: False)
     monkeypatch.setattr(sandbox, "confine_files", lambda folders: False)
-    monkeypatch.setattr(sandbox.resource, "setrlimit", lambda kind, values: limits.append((kind, values[0])))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, values: limits.append((kind, values[0])))
     sandbox.confine_replay(Run(), channel(tmp_path))
-    assert limits == [(sandbox.resource.RLIMIT_FSIZE, sandbox.MAX_RESULT_BYTES)]
+    assert limits == [(resource.RLIMIT_FSIZE, sandbox.MAX_RESULT_BYTES)]
     assert len(warnings(tmp_path)) == 1
 
 
