@@ -263,10 +263,10 @@ def classify_ending(end: ProcessEnd, readout: ChannelReadout) -> Ending:
         core = os.WCOREDUMP(end.status)
         name = next((one.name for one in signal.Signals if one == number), f"SIG{number}")
         return Signalled(signal=number, name=name, core_dumped=core)
-    return ended_by_itself(os.WEXITSTATUS(end.status), readout)
+    return exit_ending(os.WEXITSTATUS(end.status), readout)
 
 
-def ended_by_itself(code: int | None, readout: ChannelReadout) -> Ending:
+def exit_ending(code: int | None, readout: ChannelReadout) -> Ending:
     """Name the ending of a process that exited with ``code`` (None: unknown)."""
     if code is None:
         return NotStarted(reason="the process could not be ended, and has no exit status")

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 from aotidoctor.model.answers import drop_malformed
 from aotidoctor.model.record import record
 from aotidoctor.model.run import PRIVATE_PREFIX, Ending, NotStarted, Outcome, Request, Signalled, TimedOut, portable
-from aotidoctor.runner.child_ending import ended_by_itself, read_channel
-from aotidoctor.runner.run_dir import RunDir
+from aotidoctor.runner.child_ending import exit_ending, read_channel
+from aotidoctor.runner.run_dir import RunDir, make_run_dir
 from aotidoctor.runner.runner import Runner, read_trace
 from aotidoctor.runner.start_child import FLAGS, WORKER, child_environ, write_request
 from aotidoctor.runner.supervise import ChildOutput, wait_for_end
@@ -61,9 +61,8 @@ def make_runner(
     place: str | None = None,
 ) -> Runner:
     """The runner of this system; the arguments are those of ``Runner``."""
-    if portable(environ):
-        return PortableRunner(environ=environ, python=python, on_event=on_event, keep=keep, place=place)
-    return Runner(environ=environ, python=python, on_event=on_event, preload=preload, keep=keep, place=place)
+    kind = PortableRunner if portable(environ) else Runner
+    return kind(environ=environ, python=python, on_event=on_event, preload=preload, keep=keep, place=place)
 
 
 @record
@@ -90,21 +89,6 @@ class PortableRunner(Runner):
         "and write, was not looked at"
     )
 
-    def __init__(
-        self,
-        *,
-        environ: Mapping[str, str],
-        python: str = sys.executable,
-        on_event: OnEvent | None = None,
-        start_timeout: float = 180.0,
-        keep: Callable[[str, Path], None] | None = None,
-        place: str | None = None,
-    ) -> None:
-        """Start nothing yet."""
-        super().__init__(
-            environ=environ, python=python, on_event=on_event, start_timeout=start_timeout, keep=keep, place=place
-        )
-
     def prewarm(self) -> None:
         """Nothing: there is no warm worker."""
 
@@ -123,7 +107,8 @@ class PortableRunner(Runner):
         plain = replace(request, debugger=False, stacks=False, gpu_core=False)
         began = time.monotonic()
         try:
-            run_dir = self._make_run_dir(run_id, request)
+            folder = self._folder()
+            run_dir = make_run_dir(folder, run_id, {**self._environ, **request.env}.get("TMPDIR") or str(folder.parent))
         except OSError as error:
             return _not_started(run_id, request, str(error))
         try:
@@ -147,18 +132,6 @@ class PortableRunner(Runner):
             place = next(one for one in places if one is None or Path(one).is_dir())
             self._work_dir = Path(tempfile.mkdtemp(prefix=PRIVATE_PREFIX, dir=place)).absolute()
         return self._work_dir
-
-    def _make_run_dir(self, run_id: str, request: Request) -> RunDir:
-        token = os.urandom(8).hex()
-        path = self._folder() / f"{run_id}-{token}"
-        for directory in (path, path / "cwd", path / "tmp"):
-            directory.mkdir(mode=0o700)
-        for name in ("channel.jsonl", "stdout", "stderr"):
-            (path / name).touch(mode=0o600)
-        # A TMPDIR that is not there: the child meets it as it is.
-        given = {**self._environ, **request.env}.get("TMPDIR")
-        tmp = given if given and not Path(given).is_dir() else str(path / "tmp")
-        return RunDir(path=path, token=token, tmp=tmp)
 
     def _spawn(self, request: Request, run_dir: RunDir) -> _Child:
         changes = {**request.env, "TMPDIR": run_dir.tmp, "TEMP": run_dir.tmp, "TMP": run_dir.tmp}
@@ -196,11 +169,11 @@ class PortableRunner(Runner):
         trace = read_trace(run_dir.path, readout.result)
         result, malformed = drop_malformed(request.job, readout.result)
         streams = [ChildOutput(run_dir.file(name)).read() for name in ("stdout", "stderr")]
-        ending: Ending | None = TimedOut(limit=limit) if limit is not None else _signalled(code)
+        ending: Ending | None = TimedOut(limit=limit) if limit is not None else _signal_of(code)
         return Outcome(
             id=run_id,
             request=request,
-            ending=ending or ended_by_itself(code, readout),
+            ending=ending or exit_ending(code, readout),
             stage=readout.stage,
             error=readout.error or readout.fatal,
             result=result,
@@ -222,7 +195,7 @@ def _not_started(run_id: str, request: Request, reason: str) -> Outcome:
     return Outcome(id=run_id, request=request, ending=NotStarted(reason=reason), stage="start")
 
 
-def _signalled(code: int | None) -> Signalled | None:
+def _signal_of(code: int | None) -> Signalled | None:
     if code is None:
         return None
     if code < 0:

@@ -92,8 +92,8 @@ def test_a_debugger_or_a_tool_is_refused_in_words(runner):
 @pytest.mark.parametrize(("code", "name"), [(0xC0000005, "SIGSEGV"), (0xC0000094, "SIGFPE"), (3, "SIGABRT")])
 def test_faults_of_windows_are_signals(monkeypatch, code, name):
     monkeypatch.setattr(portable.os, "name", "nt")
-    assert portable._signalled(code).name == name
-    assert portable._signalled(1) is None
+    assert portable._signal_of(code).name == name
+    assert portable._signal_of(1) is None
 
 
 def test_a_child_needs_nothing_of_posix(place, tmp_path):
