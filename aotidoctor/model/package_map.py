@@ -5,8 +5,9 @@ A call is known by its place in run_impl, counted from 0; a buffer by the first 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
+from itertools import accumulate
 
 from aotidoctor.model.localization import BufferValues
 from aotidoctor.model.record import record
@@ -40,6 +41,15 @@ class MapBuffer:
     written: tuple[int, ...] = ()
     read: tuple[int, ...] = ()
     pool: str | None = None
+
+
+def alive_bytes(buffers: Sequence[MapBuffer], calls: int) -> list[int]:
+    """Bytes of ``buffers`` that live during each of ``calls`` calls; one without a known size counts as none."""
+    changes = [0] * (calls + 1)
+    for one in buffers:
+        changes[min(one.first, calls)] += one.bytes or 0
+        changes[min(one.last + 1, calls)] -= one.bytes or 0
+    return list(accumulate(changes[:calls]))
 
 
 @record

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TextIO
 
 from aotidoctor.model.evidence import plural
-from aotidoctor.model.package_map import MAP_SCHEMA, ROLES, MapBuffer, MapCall, PackageMap
+from aotidoctor.model.package_map import MAP_SCHEMA, ROLES, MapBuffer, MapCall, PackageMap, alive_bytes
 from aotidoctor.reports.json.json_report import dump_json
 from aotidoctor.reports.page.blocks import NoteBlock, PageSection, Pairs, TableBlock, text_lines
 from aotidoctor.reports.terminal.terminal_layout import sections_text
@@ -144,6 +144,8 @@ def trace_document(found: PackageMap) -> str:
         {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": f"{found.package} (medians, end to end)"}},
         {"ph": "M", "pid": 1, "tid": 1, "name": "thread_name", "args": {"name": "calls"}},
     ]
+    own = [one for one in found.buffers if one.pool is None]
+    memory = {role: alive_bytes([one for one in own if one.role == role], len(found.calls)) for role in ROLES[2:]}
     at = 0.0
     for call in found.calls:
         if call.time is None:
@@ -169,11 +171,8 @@ def trace_document(found: PackageMap) -> str:
                 "args": arguments,
             }
         )
-        alive = dict.fromkeys(ROLES[2:], 0)
-        for buffer in found.buffers:
-            if buffer.role in alive and buffer.pool is None and buffer.first <= call.index <= buffer.last:
-                alive[buffer.role] += buffer.bytes or 0
-        events.append({"ph": "C", "pid": 1, "ts": at, "name": "memory", "args": alive})
+        counters = {role: alive[call.index] for role, alive in memory.items()}
+        events.append({"ph": "C", "pid": 1, "ts": at, "name": "memory", "args": counters})
         at += long
     document: dict[str, object] = {
         "traceEvents": events,

@@ -39,11 +39,9 @@ def draw_map(
         case, _ = open_case.open_case(package, inputs, options, environ)
         _refuse(case)
         drawn = draw_static_map(case)
-    if case.inputs is None:
-        return replace(drawn, hints=find_hints(case, drawn))
-    if drawn.device != "cpu":
-        drawn = replace(drawn, notes=(*drawn.notes, _GPU))
-        return replace(drawn, hints=find_hints(case, drawn))
+    if case.inputs is None or drawn.device != "cpu":
+        notes = drawn.notes if case.inputs is None else (*drawn.notes, _GPU)
+        return replace(drawn, notes=notes, hints=find_hints(case, drawn))
     deadline = None if options.budget is None else time.monotonic() + options.budget
     with runner_or_new(runner, environ, early_modules(options, package)) as runs:
         session = Session(case=case, runner=runs, deadline=deadline)

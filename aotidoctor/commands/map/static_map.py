@@ -15,10 +15,11 @@ from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.evidence import plural
 from aotidoctor.model.expr import evaluate
-from aotidoctor.model.package_map import MapBuffer, MapCall, MapKernel, MapLine, MemoryPeak, PackageMap
+from aotidoctor.model.package_map import MapBuffer, MapCall, MapKernel, MapLine, MemoryPeak, PackageMap, alive_bytes
 from aotidoctor.model.record import as_list, as_object
 from aotidoctor.model.torch_names import ITEMSIZE
 from aotidoctor.probes.payload import device_of
+from aotidoctor.program.archive_graph import source_line
 from aotidoctor.readers.contract.read_contract import Declared
 from aotidoctor.readers.contract.run_impl import parse_body
 from aotidoctor.readers.contract.run_impl_records import Body
@@ -28,7 +29,6 @@ from aotidoctor.readers.package.constants import read_program_archive
 
 # Products: the two factors are the last two arguments that are tensors, the result is the first.
 _PRODUCTS = ("_mm_out", "_addmm_out", "_bmm_out", "_baddbmm_out")
-_FRAME = 'File "'
 _LONGEST_LINE = 200
 _MOST_NODES = 100_000
 _NAMED = 8
@@ -93,28 +93,16 @@ def node_places(reference: str | None) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     for value in as_list(graph.get("nodes"))[:_MOST_NODES]:
         node = as_object(value)
-        place = _place_of(as_text(as_object(node.get("metadata")).get("stack_trace")))
-        if place is None:
+        line = source_line(as_text(as_object(node.get("metadata")).get("stack_trace")).splitlines())
+        if line is None:
             continue
+        place = f"{line.file.rpartition('/')[2]}:{line.line}"[:_LONGEST_LINE], line.text
         for output in as_list(node.get("outputs")):
             union = as_object(output)
             for one in (union.get("as_tensor"), *as_list(union.get("as_tensors"))):
                 if name := as_text(as_object(one).get("name")):
                     found[name] = place
     return found
-
-
-def _place_of(trace: str) -> tuple[str, str] | None:
-    """The innermost line of a trace that is not PyTorch's own, and its text."""
-    lines = [line.strip() for line in trace.splitlines()]
-    frames = [at for at, line in enumerate(lines) if line.startswith(_FRAME)]
-    own = [at for at in frames if "/torch/" not in lines[at]] or frames
-    if not own:
-        return None
-    at = own[-1]
-    file, _, rest = lines[at].removeprefix(_FRAME).partition('", line ')
-    text = lines[at + 1] if at + 1 < len(lines) and not lines[at + 1].startswith(_FRAME) else ""
-    return f"{file.rpartition('/')[2]}:{rest.partition(',')[0]}"[:_LONGEST_LINE], text[:_LONGEST_LINE]
 
 
 def _calls(
@@ -267,10 +255,15 @@ def _inputs(program: PackageProgram) -> Iterator[MapBuffer]:
 
 def _with_sizes(call: MapCall, buffers: tuple[MapBuffer, ...], program: PackageProgram) -> MapCall:
     sizes = {buffer.name: buffer for buffer in buffers}
-    touched = [sizes[name].bytes for name in (*call.reads, *call.writes) if name in sizes]
+    operations = _operations(program.call(call.index), sizes, program)
+    return replace(call, moved=moved_bytes(call, sizes), operations=operations)
+
+
+def moved_bytes(call: MapCall, buffers: Mapping[str, MapBuffer]) -> int | None:
+    """Bytes that ``call`` reads and writes; None where it has no buffer, or one without a known size."""
+    touched = [buffers[name].bytes for name in (*call.reads, *call.writes) if name in buffers]
     known = [size for size in touched if size is not None]
-    moved = sum(known) if known and len(known) == len(touched) else None
-    return replace(call, moved=moved, operations=_operations(program.call(call.index), sizes, program))
+    return sum(known) if known and len(known) == len(touched) else None
 
 
 def _operations(call: KernelCall, buffers: Mapping[str, MapBuffer], program: PackageProgram) -> int | None:
@@ -300,15 +293,8 @@ def memory_over_calls(
     buffers: tuple[MapBuffer, ...], calls: tuple[MapCall, ...]
 ) -> tuple[MemoryPeak, tuple[MapCall, ...]]:
     """The peak, and ``calls`` with the bytes that live during each."""
-    steps = [0] * (len(calls) + 1)
     own = [one for one in buffers if one.role not in ("weight", "input") and one.pool is None]
-    for one in own:
-        steps[min(one.first, len(calls))] += one.bytes or 0
-        steps[min(one.last + 1, len(calls))] -= one.bytes or 0
-    made, alive = [], 0
-    for call, step in zip(calls, steps, strict=False):
-        alive += step
-        made.append(replace(call, alive=alive))
+    made = [replace(call, alive=alive) for call, alive in zip(calls, alive_bytes(own, len(calls)), strict=True)]
     top = max(made, key=lambda call: call.alive, default=None)
     there = [one for one in own if top is not None and one.first <= top.index <= one.last]
     return MemoryPeak(

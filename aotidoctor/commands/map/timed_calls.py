@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import median, quantiles
+from statistics import quantiles
 
-from aotidoctor.commands.map.static_map import LINELESS, lines_of, memory_over_calls, size_notes
+from aotidoctor.commands.map.static_map import LINELESS, lines_of, memory_over_calls, moved_bytes, size_notes
 from aotidoctor.localize.call_timeline import launched_name, static_calls
 from aotidoctor.localize.watched_values import first_diverging, read_watched, user_name
 from aotidoctor.model.answers import Acted, Called, parse_answer
@@ -153,23 +153,15 @@ def _with_times(drawn: PackageMap, outcome: Outcome, seen: tuple[_Seen, ...]) ->
         for index, seconds in zip(one.indices, one.seconds, strict=True):
             if index is not None and seconds is not None:
                 found.setdefault(index, []).append(seconds)
-    middles = {index: median(values) for index, values in found.items()}
-    all_of = sum(middles.values())
-    calls = tuple(
-        replace(
-            call,
-            time=CallTime(
-                seconds=middles[call.index],
-                low=_quartiles(found[call.index])[0],
-                high=_quartiles(found[call.index])[2],
-                runs=len(found[call.index]),
-                share=middles[call.index] / all_of if all_of else 0.0,
-            ),
+    spreads = {index: _quartiles(values) for index, values in found.items()}
+    all_of = sum(middle for _, middle, _ in spreads.values())
+    times = {
+        index: CallTime(
+            seconds=middle, low=low, high=high, runs=len(found[index]), share=middle / all_of if all_of else 0.0
         )
-        if call.index in middles
-        else call
-        for call in drawn.calls
-    )
+        for index, (low, middle, high) in spreads.items()
+    }
+    calls = tuple(replace(call, time=times.get(call.index)) for call in drawn.calls)
     low, middle, high = _quartiles([one.total for one in steady if one.total is not None])
     trace = outcome.trace
     run = MapRun(
@@ -201,8 +193,8 @@ def _with_values(session: Session, drawn: PackageMap) -> PackageMap:
     by_index = {at: one for at, one in zip(indices, watched.calls, strict=True) if at is not None}
     calls = tuple(_with_found(call, by_index.get(call.index)) for call in drawn.calls)
     buffers = _with_seen_sizes(case, drawn.buffers, by_index)
-    sizes = {buffer.name: buffer.bytes for buffer in buffers}
-    calls = tuple(replace(call, moved=_moved(call, sizes)) for call in calls)
+    sizes = {buffer.name: buffer for buffer in buffers}
+    calls = tuple(replace(call, moved=moved_bytes(call, sizes)) for call in calls)
     peak, calls = memory_over_calls(buffers, calls)
     bad = first_diverging(case, watched) if watched.compared else None
     wrong = () if bad is None else (f"{bad.name}: {bad.buffer.name} has the values of no node of the program",)
@@ -251,9 +243,3 @@ def _with_seen_size(buffer: MapBuffer, seen: BufferValues | None) -> MapBuffer:
         size *= one
     shape = buffer.shape or tuple(map(str, seen.shape))
     return replace(buffer, bytes=size, dtype=buffer.dtype or seen.dtype, shape=shape, size=buffer.size or str(size))
-
-
-def _moved(call: MapCall, sizes: dict[str, int | None]) -> int | None:
-    touched = [sizes.get(name) for name in (*call.reads, *call.writes)]
-    known = [size for size in touched if size is not None]
-    return sum(known) if known and len(known) == len(touched) else None

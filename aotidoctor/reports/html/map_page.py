@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.resources import files
 
-from aotidoctor.model.package_map import MapBuffer, MapCall, PackageMap
+from aotidoctor.model.package_map import MapBuffer, MapCall, PackageMap, alive_bytes
 from aotidoctor.model.record import record
 from aotidoctor.reports.html.html_blocks import template_environment, verdict_icon, with_script_hash
 from aotidoctor.reports.package_map_files import BUFFER_HEADINGS, buffer_cells, headline
@@ -167,25 +167,13 @@ def memory_bands(found: PackageMap) -> list[MemoryBand]:
     below, bands = [0] * len(found.calls), []
     highest = max((call.alive for call in found.calls), default=0) or 1
     for number, (label, buffers) in enumerate(groups):
-        heights = _heights(buffers, len(found.calls))
+        heights = alive_bytes(buffers, len(found.calls))
         above = [low + height for low, height in zip(below, heights, strict=True)]
         upper, lower = _steps(above, highest), _steps(below, highest)
         path = "M" + " L".join([*upper, *reversed(lower)]) + " Z"
         bands.append(MemoryBand(label=one_line(label, 60), look=f"c{number % 9}", path=path))
         below = above
     return bands
-
-
-def _heights(buffers: Sequence[MapBuffer], calls: int) -> list[int]:
-    changes = [0] * (calls + 1)
-    for one in buffers:
-        changes[min(one.first, calls)] += one.bytes or 0
-        changes[min(one.last + 1, calls)] -= one.bytes or 0
-    heights, height = [], 0
-    for change in changes[:calls]:
-        height += change
-        heights.append(height)
-    return heights
 
 
 def _steps(values: Sequence[int], highest: int) -> list[str]:
