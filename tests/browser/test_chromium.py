@@ -12,12 +12,11 @@ import pytest
 pytest.importorskip("selenium", reason="selenium is not installed (pip install 'aotidoctor[test]')")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 from PIL import Image  # matplotlib needs it, too
-from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from aotidoctor.reports.html import html_report as html_
-from tests.browser.chromium import chromium, programs
+from tests.browser.chromium import programs
 from tests.unit.reports import builders
 from tests.unit.reports.test_html import hostile, located
 
@@ -57,15 +56,6 @@ while (walker.nextNode()) {
 }
 return poor;
 """
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    try:
-        with chromium(tmp_path_factory.mktemp("profile")) as page:
-            yield page
-    except WebDriverException as error:
-        pytest.skip(f"chromium does not start: {error.msg}")
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import pytest
 
 pytest.importorskip("selenium", reason="selenium is not installed (pip install 'aotidoctor[test]')")
 pytest.importorskip("pandas", reason="pandas is not installed (pip install 'aotidoctor[fleet]')")
-from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
@@ -14,7 +13,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from aotidoctor.fleet.summary.summarize import summarize
 from aotidoctor.reports.fleet import fleet_files as fleet_page
-from tests.browser.chromium import chromium, programs
+from tests.browser.chromium import programs
 from tests.unit.fleet.fleets import CAUSES, failing, healthy, write
 
 pytestmark = [
@@ -25,15 +24,6 @@ pytestmark = [
 ]
 LOUD = "</script><script>document.title='owned'</script><img src=http://127.0.0.1:9/x onerror=alert(1)>"
 SHOWN = "return [...document.querySelectorAll('#items-table tbody tr')].filter(row => !row.hidden).map(row => row.cells[{}].textContent)"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    try:
-        with chromium(tmp_path_factory.mktemp("profile")) as page:
-            yield page
-    except WebDriverException as error:
-        pytest.skip(f"chromium does not start: {error.msg}")
 
 
 def made(folder, count):

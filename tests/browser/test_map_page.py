@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("selenium", reason="selenium is not installed (pip install 'aotidoctor[test]')")
-from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
 from aotidoctor.reports.html.map_page import render_map_page
-from tests.browser.chromium import chromium, programs
+from tests.browser.chromium import programs
 from tests.unit.cli.test_map import LOUD, made
 
 pytestmark = [
@@ -21,15 +20,6 @@ pytestmark = [
     ),
 ]
 MARKED = "return [...document.querySelectorAll('#{} tbody tr.marked th')].map(head => head.textContent)"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    try:
-        with chromium(tmp_path_factory.mktemp("profile")) as page:
-            yield page
-    except WebDriverException as error:
-        pytest.skip(f"chromium does not start: {error.msg}")
 
 
 @pytest.fixture(scope="module")
