@@ -174,7 +174,8 @@ def _loader_needs(case: Case, compiled: SharedObject) -> list[Evidence]:
                 facts={"torch_needed": release_text(PREFIX), "torch_here": release_text(here)},
             )
         )
-    if compiled.format == "elf" and not compiled.problem:
+    # A stripped library of macOS has its names in a table that is not read.
+    if (compiled.format in ("elf", "pe") or compiled.defined_entry_points) and not compiled.problem:
         found += [
             FIND.error(
                 "entry-point",

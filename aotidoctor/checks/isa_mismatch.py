@@ -38,6 +38,10 @@ FIND = Finder("AD-HOST-002", "isa_mismatch")
 KEY = "AOTI_CPU_ISA"
 # Compilers use these only on request of the source, and the flag is set on every machine that has them.
 _BY_REQUEST = ("amx_", "avx512_bf16", "avx512_fp16")
+# Windows and macOS have no /proc/cpuinfo.
+_ASK_TORCH = (
+    'python -c "import torch; print(torch.backends.cpu.get_cpu_capability())"   # here and on the build machine'
+)
 
 # Names of the metadata → flags of /proc/cpuinfo.
 _X86: dict[str, tuple[str, ...]] = {
@@ -107,6 +111,7 @@ def _findings(
                 "unknown": unknown,
                 "march_native": native,
                 "cpu": case.host.cpu_model,
+                **({} if case.host.system == "Linux" else {"step": _ASK_TORCH}),
             },
         )
     ]

@@ -17,6 +17,8 @@ When it is wrong
 
 from __future__ import annotations
 
+import re
+
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.device_unavailable import unavailable_reason
 from aotidoctor.checks.matching.package_facts import (
@@ -62,10 +64,28 @@ def run(case: Case) -> Findings:
             observed="not found",
             expected="a library that the dynamic loader finds",
             source=at_member(case, compiled.member),
-            facts={"library": name, "given": name in given},
+            facts={"library": name, "given": name in given, **_advice(name)},
         )
         for name in missing
     ]
+
+
+def _advice(name: str) -> dict[str, str]:
+    """What helps on Windows and macOS, whose loaders do not ask LD_LIBRARY_PATH; nothing for a library of Linux."""
+    base = name.rpartition("/")[2].lower()
+    if re.fullmatch(r"(?:vcruntime140|msvcp140|ucrtbase)d\.dll", base):
+        only = ", which only Visual Studio brings: compile the package with the release runtime (/MD)."
+        return {"install": "Do without", "place": only, "step": "dumpbin /dependents model.dll"}
+    if base.endswith(".dll"):
+        mingw = ", or link it into the package (-static)" if base.startswith("lib") else ""
+        place = f" and name its folder to the process before the load{mingw}."
+        return {
+            "place": place,
+            "step": r"""python -c "import os; os.add_dll_directory(r'C:\folder\of\it')" """.rstrip(),
+        }
+    if base.endswith(".dylib"):
+        return {"place": ", where the package looks for it.", "step": "otool -L model.wrapper.so"}
+    return {}
 
 
 def _unlinked(case: Case, compiled: SharedObject) -> list[Evidence]:

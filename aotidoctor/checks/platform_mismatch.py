@@ -20,7 +20,14 @@ from __future__ import annotations
 import re
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.package_facts import NO_MODEL, at_member, has_code_for, machine_name, metadata_value
+from aotidoctor.checks.matching.package_facts import (
+    NO_MODEL,
+    at_member,
+    has_code_for,
+    machine_name,
+    main_object,
+    metadata_value,
+)
 from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.case import Case, Host
 from aotidoctor.model.evidence import Evidence, shorten
@@ -51,6 +58,8 @@ def run(case: Case) -> Findings:
             # Whoever sends packages for a server is at a laptop.
             words = "Name the machine that it is for, to judge package and inputs; to run it here, compile it here."
             facts |= {"advice": words, "step": "aotidoctor check model.pt2 --host ubuntu-24.04"}
+        else:
+            facts |= _name_machine(case.host)
         found.append(
             FIND.error(
                 kind,
@@ -62,6 +71,12 @@ def run(case: Case) -> Findings:
             )
         )
     return found or _compiler(case) or _metadata(case)
+
+
+def _name_machine(host: Host) -> dict[str, str]:
+    """The command that names a machine that has no ``file`` and no ``uname``."""
+    command = 'python -c "import platform; print(platform.system(), platform.machine())"'
+    return {} if host.system == "Linux" else {"step": command}
 
 
 def _compiler(case: Case) -> list[Evidence]:
@@ -79,7 +94,7 @@ def _compiler(case: Case) -> list[Evidence]:
             expected=f"one for {case.host.system}",
             message=f"the load compiles the package with {name}, for Windows: what it makes is no library of this host",
             source=at_member(case, model.wrapper_member if model is not None else None),
-            facts={"compiler": name},
+            facts={"compiler": name, **_name_machine(case.host)},
         )
     ]
 
@@ -115,15 +130,18 @@ def _metadata(case: Case) -> list[Evidence]:
     for key, host in (("AOTI_MACHINE", case.host.machine), ("AOTI_PLATFORM", case.host.system.lower())):
         value, member = metadata_value(case, key)
         if value is not None and machine_name(value) != machine_name(host):
+            # A compiler for Windows writes the system that it runs on.
+            compiled = main_object(case)
+            crossed = key == "AOTI_PLATFORM" and compiled is not None and compiled.format == "pe"
             found.append(
-                FIND.warn(
+                (FIND.info if crossed else FIND.warn)(
                     "metadata",
                     key,
                     observed=value,
                     expected=host,
                     message=f"{key} states {value}, this host is {host}; torch only warns; the object file decides",
                     source=at_member(case, member),
-                    facts={"key": key, "value": value, "host": host, "harmless": True},
+                    facts={"key": key, "value": value, "host": host, "harmless": True, **_name_machine(case.host)},
                 )
             )
     return found

@@ -24,6 +24,7 @@ from aotidoctor.model.case import Case, TmpdirState
 from aotidoctor.model.evidence import FactValue
 
 FIND = Finder("AD-HOST-008", "tmpdir")
+_WINDOWS = "Set TEMP to a folder that exists, is writable and has room for the unpacked package."
 
 
 def run(case: Case) -> Findings:
@@ -38,6 +39,8 @@ def run(case: Case) -> Findings:
     if state.fixed and case.host.torch is not None:
         why = f"torch {case.host.torch.version} unpacks to {path} and ignores TMPDIR (2.13 and later use it)"
         facts |= {"advice": f"Make {path} usable: {why}.", "instead": f"df {path}; findmnt -T {path}"}
+    if case.host.system == "Windows":
+        facts |= {"advice": _WINDOWS, "instead": r"set TEMP=D:\temp"}
     return [
         FIND.error(
             kind_of(state),

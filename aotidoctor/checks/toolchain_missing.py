@@ -25,6 +25,10 @@ from aotidoctor.model.case import Case
 
 FIND = Finder("AD-HOST-007", "toolchain_missing")
 _COMPILERS = ("g++", "clang++", "c++", "CXX")
+_INSTALL = {
+    "Windows": {"command": "winget install Microsoft.VisualStudio.2022.BuildTools   # with the workload for C++"},
+    "Darwin": {"command": "xcode-select --install"},
+}
 # Any other folder may be missing: the compiler skips it, and headers in it are rarely included.
 _OF_TORCH = ("/torch/include", "/torch/lib")
 
@@ -47,6 +51,7 @@ def run(case: Case) -> Findings:
             observed="not on the PATH",
             expected="a C++ compiler, as the package has no .so and is compiled when loaded",
             source=at_member(case, model.wrapper_member),
+            facts=_INSTALL.get(case.host.system, {}),
         )
     ]
 

@@ -44,18 +44,12 @@ def read_profile(name: str) -> Host:
         return _host(name, read_document(name, "the profile of a host", SCHEMA, _REPORT))
     parts = [part for part in name.split("+") if part in built_in_profiles()]
     if parts and "+".join(parts) == name:
-        # What all of them state; of two statements the later one.
-        return _host(
-            name,
-            {
-                "host": {
-                    key: value
-                    for host in [built_in_profiles()[part].get("host") for part in parts]
-                    if isinstance(host, dict)
-                    for key, value in host.items()
-                }
-            },
-        )
+        # What all of them state; of two statements the later one, but a torch or a level of CPUs of Linux stands for
+        # that of the system that another part names.
+        hosts = [as_object(built_in_profiles()[part].get("host", {})) for part in parts]
+        stated = {key: value for host in hosts for key, value in host.items()}
+        elsewhere = next((host for host in hosts if host["system"] != "Linux"), {})
+        return _host(name, {"host": stated | {key: elsewhere[key] for key in ("system", "machine") if elsewhere}})
     raise UsageError(
         f"--host: there is no file or built-in profile {name!r}; built-in: {', '.join(built_in_profiles())}"
     )

@@ -187,9 +187,10 @@ class LabelledLine:
 
 
 _STATE = (
-    "State it: --host debian-12+x86-64-v3+torch-2.13-cpu adds the CPU flags and the torch of two others; or save the"
-    " profile of that host itself there, and give the file to --host here."
+    "State it: --host {example} adds {what} of others; or save the profile of that host itself there, and give the"
+    " file to --host here."
 )
+_LINUX_EXAMPLE = ("debian-12+x86-64-v3+torch-2.13-cpu", "the CPU flags and the torch")
 
 
 def _compat_rows(report: Report, compat: Compatibility) -> tuple[LabelledLine, ...]:
@@ -200,8 +201,11 @@ def _compat_rows(report: Report, compat: Compatibility) -> tuple[LabelledLine, .
         (f"{cause}: {remedy.text}" if len(remedies) > 1 else remedy.text, remedy.command)
         for cause, remedy in reversed(remedies.items())
     ]
-    if any(line.startswith(UNSTATED) for answer in compat.answers for line in answer.unknown):
-        steps.append((_STATE, "aotidoctor env --save host.json"))
+    unstated = [one.host for one in compat.answers if any(line.startswith(UNSTATED) for line in one.unknown)]
+    if unstated:
+        laptops = [host.partition("+")[0] for host in unstated if host.startswith(("windows", "macos"))]
+        example, what = (f"{laptops[0]}+torch-2.13-cpu", "the torch") if laptops else _LINUX_EXAMPLE
+        steps.append((_STATE.format(example=example, what=what), "aotidoctor env --save host.json"))
     rows: list[LabelledLine] = []
     for text, command in steps:
         rows.append(LabelledLine("" if rows else "What to do", one_line(text, 600)))

@@ -13,6 +13,7 @@ from aotidoctor.readers.package.blob import bytes_blob
 from aotidoctor.readers.package.shared_object import read_shared_object
 from tests.artifacts.elfs import EM_AARCH64, EM_S390, ENTRY_POINTS, Undefined, build_elf
 from tests.artifacts.mach_o import ARM64, X86_64, mach_o, universal
+from tests.artifacts.pe import pe
 
 
 def read(data: bytes) -> SharedObject:
@@ -213,3 +214,36 @@ def test_a_damaged_mac_library_is_read_as_far_as_it_goes(at):
             data[place] ^= 0xFF
     assert read(bytes(data)).format in ("macho", "unknown")
     assert read(whole[: 4096 + at]).format == "macho"
+
+
+def test_of_a_windows_library_what_its_loader_reads():
+    imports = (("torch_cpu.dll", ("aoti_torch_empty_strided", "aoti_record_function_start")), ("msvcrt.dll", ("free",)))
+    found = read(pe(imports=imports, exports=(*ENTRY_POINTS, "cpp_fused_add_0"), texts=("AOTI_RUNTIME_CHECK_INPUTS",)))
+    assert (found.format, found.machine, found.bits, found.type, found.problem) == ("pe", "AMD64", 64, "dyn", None)
+    assert found.needed == ("torch_cpu.dll", "msvcrt.dll")
+    assert [(one.name, one.library) for one in found.undefined][-1] == ("free", "msvcrt.dll")
+    assert (found.defined_entry_points, found.kernel_symbols) == (tuple(sorted(ENTRY_POINTS)), ("cpp_fused_add_0",))
+    assert (found.features.input_checks, found.features.kernel_profile) == (True, True)
+
+
+@pytest.mark.parametrize("library", [pe(), mach_o(held=4096)], ids=["windows", "macos"])
+def test_a_cut_library_of_another_system(library):
+    found = read(library[:-100])
+    assert found.truncated_at == len(library) - 100
+    assert f"ends at {len(library)}" in found.problem
+    assert read(library).problem is None
+
+
+@pytest.mark.parametrize("at", range(0, 1200, 11))
+def test_a_damaged_windows_library_is_read_as_far_as_it_goes(at):
+    data = bytearray(pe(texts=("x",)))
+    data[at] ^= 0xFF
+    assert read(bytes(data)).format in ("pe", "unknown")
+    assert read(pe()[:at]).format in ("pe", "unknown")
+
+
+def test_texts_of_a_mac_library():
+    found = read(mach_o(texts=("AOTI_RUNTIME_CHECK_INPUTS", "[ before_launch: %s ]")))
+    assert (found.features.input_checks, found.features.printer_level) == (True, 3)
+    both = universal((X86_64, mach_o(X86_64, texts=("AOTI_RUNTIME_CHECK_INPUTS",))), (ARM64, mach_o()))
+    assert read(both).features.input_checks is True
