@@ -93,6 +93,8 @@ def _place(command: str, path: str) -> str:
 
 def _batch(items: Sequence[str], more: Sequence[str], reports: Path | None, summary: str | None) -> int:
     """All of them by one ``aotidoctor batch``, which finds them itself; its page is the summary."""
+    if reports is not None and (reports / "batch").is_symlink():
+        return _fail(f"{reports / 'batch'} is a symbolic link, and links in a folder are not followed", CANNOT_EXAMINE)
     folder = [] if reports is None else ["--output", str(reports / "batch")]
     places = [f"./{item}" if item.startswith("-") else item for item in items]
     done = run_each(["batch", *places, *more, *folder, "--format", "md"], "batch")

@@ -44,7 +44,7 @@ from aotidoctor.interruption import held, interruptible, requested_signal
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case, Host
 from aotidoctor.model.errors import CANNOT_EXAMINE, INTERNAL_ERROR, AotidoctorError, LimitReachedError, UsageError
-from aotidoctor.model.evidence import LIMIT_CODE, NotChecked, whereabouts
+from aotidoctor.model.evidence import FAILED_HERE, LIMIT_CODE, NotChecked, whereabouts
 from aotidoctor.model.record import record
 from aotidoctor.model.report import UNWRITTEN, Event, EventKind, OnEvent, Report
 from aotidoctor.reports.redact.redactor import Redactor, redact_private
@@ -365,11 +365,11 @@ def present_report(report: Report, show: Show, environ: Mapping[str, str], *, st
     """
     try:
         with held():
-            report = store_case(report, show.cases, environ)
+            report, stored = store_case(report, show.cases, environ)
             with report_limited() if static else nullcontext():
                 redacted = redact_private(report, environ) if show.redact else report
                 made = render_documents(redacted, show, environ)
-            written = write_documents(made)
+            written = write_documents(made) and stored
     except LimitReachedError as reached:
         report = with_left_out(stand_in_report(report.command, ""), "report", str(reached))
         written = write_documents(render_documents(report, show, environ))
@@ -383,19 +383,19 @@ def present_report(report: Report, show: Show, environ: Mapping[str, str], *, st
     return status if written or report.interrupted or status == INTERNAL_ERROR else CANNOT_EXAMINE
 
 
-def store_case(report: Report, store: str | None, environ: Mapping[str, str]) -> Report:
-    """``report`` with what ``store`` knew of its failure, in which it is kept; what goes wrong there is a warning."""
+def store_case(report: Report, store: str | None, environ: Mapping[str, str]) -> tuple[Report, bool]:
+    """``report`` with what ``store`` knew of its failure; whether it is kept there: what went wrong is a warning."""
     if store is None:
-        return report
+        return report, True
     from aotidoctor.commands.cases.remember import remember
 
     try:
-        return remember(store, report, environ)
+        return remember(store, report, environ), True
     except AotidoctorError as error:
         warn(f"--cases: {error}")
     except Exception as error:  # noqa: BLE001 - the report stands whatever becomes of the store
-        warn(f"--cases: {whereabouts(error)}")
-    return report
+        warn(f"--cases: {FAILED_HERE}: {whereabouts(error)}")
+    return report, False
 
 
 def interrupted_report(command: str, path: str) -> Report:

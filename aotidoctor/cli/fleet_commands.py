@@ -179,6 +179,7 @@ def batch(
         cluster=cluster,
         worker_timeout=worker_timeout,
         cache=None if no_cache else cache or _cache_file(os.environ),
+        demands_cache=cache is not None,
     )
     with _fetch_manifests(request.words, request.hosts) as (words, profiles), held():
         _work(replace(request, words=words, hosts=profiles), shape, quiet=quiet, fail_on=fail_on, cases=cases)
@@ -224,13 +225,13 @@ def _work(request: object, shape: PageFormat, *, quiet: bool, fail_on: FailOn, c
     finally:
         progress.close()
     if cases is not None:
-        # Keep the failures in the store of cases; what goes wrong there is a warning.
         from aotidoctor.commands.cases.remember import remember_results
 
         try:
             remember_results(cases, request.folder)
         except CannotExamineError as error:
             warn(f"--cases: {error}")
+            summary = replace(summary, problem=summary.problem or f"--cases: {error}")
     status = exit_status(summary, fail_on)
     from aotidoctor.reports.fleet import fleet_files
 

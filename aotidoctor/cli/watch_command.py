@@ -163,7 +163,7 @@ def _triage(
             made = watching.report_on_program(
                 watched, request, argv=argv(), environ=os.environ, on_event=progress.on_event
             )
-        made = store_case(made, show.cases, os.environ)
+        made, _ = store_case(made, show.cases, os.environ)
         show_on_stderr(made, redact_private(made, os.environ) if show.redact else made, show)
 
 

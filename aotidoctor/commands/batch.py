@@ -157,6 +157,7 @@ class BatchRequest:
     settings: Settings = field(default_factory=Settings)
     jobs: int = 1
     cache: str | None = None
+    demands_cache: bool = False
     scheduler: str | None = None
     cluster: str | None = None
     worker_timeout: float = Patience().workers
@@ -195,6 +196,8 @@ def batch(
     notes: list[str] = []
     try:
         with held(), ResultsFolder(request.folder) as folder, Cache(request.cache) as cache:
+            if cache.problem is not None and request.demands_cache:
+                on_warning(cache.problem)
             try:
                 run = FleetRun(
                     command=request.command,
@@ -228,7 +231,10 @@ def batch(
                 folder.write_run(replace(run, finished=_now()))
             except KeyboardInterrupt:
                 interrupted, problem = True, "interrupted; run the same command again to continue"
-            notes += [cache.problem] if cache.problem is not None else []
+            if cache.problem is not None and request.demands_cache:
+                problem = problem or cache.problem
+            elif cache.problem is not None:
+                notes.append(cache.problem)
     except OSError as error:
         raise CannotExamineError(f"{error.filename or request.folder}: {error.strerror or error}") from error
     return FleetSummary(

@@ -365,5 +365,5 @@ def _lines(summary: FleetSummary) -> Iterator[str]:
     yield f"{parts}, in {summary.seconds:.1f} s"
     yield from summary.notes
     if summary.problem is not None:
-        yield f"not complete: {summary.problem}"
+        yield f"not complete: {summary.problem}" if summary.interrupted else summary.problem
     yield f"results: {summary.folder}"

@@ -69,14 +69,35 @@ def test_a_note_that_solved_it_is_in_the_next_report(log, store):
     assert not json.loads(call("cases", "list", "--words", "float16", "--cases", store, "--json").stdout)["cases"]
 
 
-def test_a_store_that_cannot_be_used_changes_no_report(log, store):
+def test_a_store_that_cannot_be_used_changes_no_report_but_the_exit_status(log, store):
     plain = call("classify", log, "--json")
     store.write_text("something else " * 100)
     done = call("classify", log, "--json", "--cases", store)
-    assert done.exit_code == plain.exit_code
+    assert (plain.exit_code, done.exit_code) == (1, 4)
     assert json.loads(done.stdout)["verdict"] == json.loads(plain.stdout)["verdict"]
     assert "--cases" in done.stderr
     assert store.read_text() == "something else " * 100
+
+
+@pytest.mark.parametrize("option", ["--cases", "--cache"])
+def test_a_file_that_a_batch_was_given_and_cannot_use_is_in_its_exit_status(log, tmp_path, option):
+    (tmp_path / "mine").write_text("something else " * 100)
+    words = ["batch", log, "-o", tmp_path / "results", "-q", "--fail-on", "never"]
+    plain = call(*words, "--no-cache")
+    done = call(*words, option, tmp_path / "mine", *(["--no-cache"] if option == "--cases" else []))
+    assert (plain.exit_code, done.exit_code) == (0, 4)
+    assert str(tmp_path / "mine") in done.stderr
+    assert str(tmp_path / "mine") in done.stdout
+    assert "not complete" not in done.stdout
+    assert "1 item" in done.stdout
+
+
+def test_a_default_cache_that_cannot_be_used_is_a_note(log, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "cache").write_text("a file")
+    done = call("batch", log, "-o", tmp_path / "results", "-q", "--fail-on", "never")
+    assert done.exit_code == 0
+    assert "the cache" in done.stdout
 
 
 def test_the_store_is_not_overwritten_by_a_report(log, store):

@@ -10,6 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from aotidoctor.cli import build_app, each
+from aotidoctor.commands.minimize import RESULT_FILES, STATE_FILE, open_folder
+from aotidoctor.commands.repro.reproduce import Repro, hand_over
 from aotidoctor.runner.own_command import ExaminedPath
 
 DATA = Path(__file__).parents[2] / "data"
@@ -35,6 +37,13 @@ FOLDERS = {
     "minimize": ("minimize", PACKAGE, "--reference", PROGRAM, "-i", SAMPLE, "-o", "PLACE"),
     "man": ("man", "-o", "PLACE"),
     "reports": ("check", PACKAGE, "-o", "PLACE"),
+}
+WRITTEN = {
+    "batch": {"fleet.json", "results.jsonl", "reports"},
+    "repro": {"repro.py"},
+    "minimize": {STATE_FILE, *RESULT_FILES},
+    "man": {"aotidoctor.1"},
+    "reports": {"report.json", "report.md"},
 }
 STREAMS = {"report", "contract", "env", "cases"}
 NULL, FULL = os.makedev(1, 3), os.makedev(1, 7)
@@ -114,6 +123,44 @@ def test_what_is_no_folder_is_not_replaced_by_one(tmp_path, command, kind):
     result = outcome(FOLDERS[command], tmp_path / "place")
     assert result.exit_code in (2, 4)
     assert "place" in result.output
+
+
+@pytest.mark.parametrize("between", ["", "below"])
+@pytest.mark.parametrize("command", FOLDERS)
+def test_a_link_to_a_folder_that_the_user_names_is_that_folder(tmp_path, command, between):
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "link").symlink_to("theirs")
+    place = tmp_path / "link" / between
+    if command == "repro":
+        (tmp_path / "repro.py").write_text("")
+        hand_over(tmp_path, place, Repro(files=("repro.py",)))
+    elif command == "minimize":
+        for name in RESULT_FILES:
+            (tmp_path / name).write_text("")
+        open_folder(place, "key").answer(["relu"], failed=True, room=tmp_path)
+        open_folder(place, "key")
+    else:
+        words = [word.replace("PLACE", str(place)) for word in FOLDERS[command]]
+        assert CliRunner().invoke(build_app(), words).exit_code == 0
+    assert (tmp_path / "link").is_symlink()
+    assert WRITTEN[command] <= {path.name for path in (tmp_path / "theirs" / between).iterdir()}
+
+
+@pytest.mark.parametrize("name", ["report.json", "report.md"])
+def test_reports_are_not_written_through_links_in_their_folder(tmp_path, name):
+    (tmp_path / "place").mkdir()
+    (tmp_path / "place" / name).symlink_to(tmp_path / "mine")
+    result = outcome(FOLDERS["reports"], tmp_path / "place")
+    assert result.exit_code == 4
+    assert name in result.stderr
+
+
+def test_results_of_each_are_not_written_through_a_link_in_its_folder(tmp_path, monkeypatch, capsys):
+    (tmp_path / "place").mkdir()
+    (tmp_path / "place" / "batch").symlink_to(tmp_path)
+    monkeypatch.setattr(each, "run_each", lambda words, path: pytest.fail("it ran"))
+    assert each.main(["batch", PACKAGE, "--reports", str(tmp_path / "place")]) == 4
+    assert "symbolic link" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", [f"{kind}.1" for kind in ("aotidoctor", "aotidoctor-check")])
