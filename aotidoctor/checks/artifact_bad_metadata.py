@@ -17,7 +17,7 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.package_facts import DEVICE_KEY, DEVICES, NO_MODEL, at_member, loader_metadata
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import FactValue
@@ -25,12 +25,12 @@ from aotidoctor.model.evidence import FactValue
 FIND = Finder("AD-ART-009", "artifact_bad_metadata")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """At most one finding per metadata file."""
     if case.model is None:
-        return FIND.unchecked(NO_MODEL)
+        yield FIND.unchecked(NO_MODEL)
+        return
     wanted, _ = loader_metadata(case.model)
-    found = []
     for entry in case.model.metadata:
         read = wanted is None or entry.member == wanted
         facts: dict[str, FactValue] = {"member": entry.member, "read_by_loader": read}
@@ -48,8 +48,7 @@ def run(case: Case) -> Findings:
         else:
             continue
         state, source = FIND.error if read else FIND.warn, at_member(case, entry.member)
-        found.append(state(kind, subject, observed=observed, expected=expected, source=source, facts=facts))
-    return found
+        yield state(kind, subject, observed=observed, expected=expected, source=source, facts=facts)
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

@@ -16,47 +16,42 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.package_facts import NO_PACKAGE, at_member, is_package
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-ART-005", "artifact_bomb")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per oversized member, and one for members that share their bytes."""
     if not is_package(case) and not case.artifact.members:
-        return FIND.unchecked(NO_PACKAGE)
-    found = []
+        yield FIND.unchecked(NO_PACKAGE)
+        return
     for name in case.artifact.oversized:
         member = next((entry for entry in case.artifact.members if entry.name == name), None)
         size, packed = (member.size, member.compressed_size) if member else (None, None)
         shrunk = size is not None and packed is not None and packed < size
         fitting = "an uncompressed (stored) member, as torch writes it" if shrunk else "members that fit into the file"
-        found.append(
-            FIND.error(
-                "ratio" if shrunk else "declared",
-                name,
-                observed=f"{size} bytes from {packed}" if shrunk else f"{size} bytes in a file of {case.artifact.size}",
-                expected=fitting,
-                source=at_member(case, None),
-                facts={"member": name, "size": size, "compressed_size": packed},
-            )
+        yield FIND.error(
+            "ratio" if shrunk else "declared",
+            name,
+            observed=f"{size} bytes from {packed}" if shrunk else f"{size} bytes in a file of {case.artifact.size}",
+            expected=fitting,
+            source=at_member(case, None),
+            facts={"member": name, "size": size, "compressed_size": packed},
         )
     # Members laid over each other: one block of compressed data that is unpacked many times.
     names = case.artifact.overlapping
     if names:
-        found.append(
-            FIND.error(
-                "overlap",
-                names[0],
-                observed=f"{len(names)} members that share bytes with another member",
-                expected="members that do not share bytes",
-                source=at_member(case, None),
-                facts={"members": names[:20]},
-            )
+        yield FIND.error(
+            "overlap",
+            names[0],
+            observed=f"{len(names)} members that share bytes with another member",
+            expected="members that do not share bytes",
+            source=at_member(case, None),
+            facts={"members": names[:20]},
         )
-    return found
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

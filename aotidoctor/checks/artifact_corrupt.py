@@ -23,13 +23,12 @@ When it is wrong
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 
-from aotidoctor.checks.check import Finder
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.package_facts import at_member, main_object
 from aotidoctor.model.artifact import ArtifactKind, CrcState, SharedObject
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FactValue, FileSource, plural, shorten
+from aotidoctor.model.evidence import FactValue, FileSource, plural, shorten
 from aotidoctor.model.other_artifacts import ExecutorchFile, Precompiled
 
 FIND = Finder("AD-ART-003", "artifact_corrupt")
@@ -41,7 +40,7 @@ _WHOLE_FILE = {
 }
 
 
-def run(case: Case) -> Sequence[Evidence]:
+def run(case: Case) -> Observations:
     """One finding for the file as a whole, or one per damaged member."""
     artifact, whole = case.artifact, at_member(case, None)
     problem = artifact.problem
@@ -49,29 +48,31 @@ def run(case: Case) -> Sequence[Evidence]:
         kind, words = _WHOLE_FILE[artifact.kind]
         observed, expected = f"{words} ({problem})" if problem else words, _COMPLETE
         facts = {"size": artifact.size}
-        return [FIND.error(kind, artifact.path, observed=observed, expected=expected, source=whole, facts=facts)]
+        yield FIND.error(kind, artifact.path, observed=observed, expected=expected, source=whole, facts=facts)
+        return
     if artifact.executorch is not None:
         keys = frozenset(key for delegate in artifact.executorch.delegates for key in delegate.other_keys)
-        damaged = [found for item in (artifact.executorch, *case.data) for found in _executorch(item, keys)]
+        for file in (artifact.executorch, *case.data):
+            yield from _executorch(file, keys)
         # Of code that was changed, the sha256 says all.
         codes = {
             blob.offset: blob.code
             for blob in artifact.executorch.named
             if blob.code is not None and blob.sha256 in (None, blob.promised) and not artifact.executorch.problem
         }
-        return damaged + [found for code in codes.values() for found in _object(case, code)]
+        for code in codes.values():
+            yield from _object(case, code)
+        return
     if artifact.precompiled is not None:
-        return _precompiled(artifact.path, artifact.precompiled)
-    found = []
+        yield from _precompiled(artifact.path, artifact.precompiled)
+        return
     if problem is not None and artifact.members:
         # The archive's own directory: bytes before the archive are refused by the loader, a wrong count is not.
-        state, expected = (
-            FIND.warn if "the end record states" in problem else FIND.error,
-            "an archive as it was written",
-        )
-        found.append(state("directory", artifact.path, observed=problem, expected=expected, source=whole))
-    found += [
-        FIND.error(
+        state = FIND.warn if "the end record states" in problem else FIND.error
+        expected = "an archive as it was written"
+        yield state("directory", artifact.path, observed=problem, expected=expected, source=whole)
+    for name in artifact.bad_crc:
+        yield FIND.error(
             "crc",
             name,
             observed="a checksum that differs from the recorded one",
@@ -80,116 +81,101 @@ def run(case: Case) -> Sequence[Evidence]:
             source=at_member(case, name),
             facts={"member": name},
         )
-        for name in artifact.bad_crc
-    ]
     for model in artifact.models:
         for item in model.shared_objects:
             if item.member not in artifact.names_symlink:
-                found += _object(case, item)
-    return found
+                yield from _object(case, item)
 
 
-def _precompiled(path: str, found: Precompiled) -> list[Evidence]:
+def _precompiled(path: str, found: Precompiled) -> Observations:
     """Damage of an artifact of torch.compile."""
     if found.damage is None:
-        return []
+        return
     kind = {"checksum": "crc", "header": "identifier"}.get(found.kind or "", found.kind or "malformed")
     silent = (
         "; load_cache_artifacts returns None, and everything is compiled again" if found.form == "mega-cache" else ""
     )
-    return [
-        FIND.error(
-            kind,
-            path,
-            observed=found.damage,
-            expected="format version 01" if found.kind == "header" else _COMPLETE,
-            message=f"{path}: {found.damage}{silent}",
-            source=FileSource(file=path),
-            facts={"form": found.form},
-        )
-    ]
+    yield FIND.error(
+        kind,
+        path,
+        observed=found.damage,
+        expected="format version 01" if found.kind == "header" else _COMPLETE,
+        message=f"{path}: {found.damage}{silent}",
+        source=FileSource(file=path),
+        facts={"form": found.form},
+    )
 
 
-def _executorch(item: ExecutorchFile, keys: frozenset[str]) -> list[Evidence]:
+def _executorch(item: ExecutorchFile, keys: frozenset[str]) -> Observations:
     """Damage of a .pte or .ptd. ``keys`` are those of XNNPACK's data in the program, each of which is a sha256."""
     source, facts = FileSource(file=item.path), {"size": item.size, "expected_size": item.expected_size}
     if item.problem is not None:
         if item.kind == "foreign":
-            return []
+            return
         expected = f"the identifier {'ET12' if item.program else 'FT01'}" if item.kind == "identifier" else _COMPLETE
         kind = item.kind or "malformed"
-        return [FIND.error(kind, item.path, observed=item.problem, expected=expected, source=source, facts=facts)]
-    found = [
-        FIND.error(
-            "payload",
-            delegate.backend,
-            observed=delegate.problem,
-            expected="the keys of its code and its weights, on two lines",
-            source=source,
-        )
-        for delegate in item.delegates
-        if delegate.problem is not None
-    ]
+        yield FIND.error(kind, item.path, observed=item.problem, expected=expected, source=source, facts=facts)
+        return
+    for delegate in item.delegates:
+        if delegate.problem is not None:
+            yield FIND.error(
+                "payload",
+                delegate.backend,
+                observed=delegate.problem,
+                expected="the keys of its code and its weights, on two lines",
+                source=source,
+            )
     for blob in item.named:
         if blob.sha256 is None or blob.sha256 == blob.promised:
             continue
         # Other backends may make their keys in another way.
         certain = blob.key in keys or blob.key != blob.promised
-        found.append(
-            (FIND.error if certain else FIND.warn)(
-                "digest",
-                shorten(blob.key, 90),
-                observed=f"data with the sha256 {blob.sha256}",
-                expected="the sha256 that their key states",
-                message=f"{item.path}: the {blob.size:,} bytes under {shorten(blob.key, 90)} have the sha256 "
-                f"{blob.sha256}: data or key were changed after the export; ExecuTorch does not compare them",
-                source=source,
-                facts={"key": blob.key, "sha256": blob.sha256, "offset": blob.offset, "size": blob.size},
-            )
+        yield (FIND.error if certain else FIND.warn)(
+            "digest",
+            shorten(blob.key, 90),
+            observed=f"data with the sha256 {blob.sha256}",
+            expected="the sha256 that their key states",
+            message=f"{item.path}: the {blob.size:,} bytes under {shorten(blob.key, 90)} have the sha256 "
+            f"{blob.sha256}: data or key were changed after the export; ExecuTorch does not compare them",
+            source=source,
+            facts={"key": blob.key, "sha256": blob.sha256, "offset": blob.offset, "size": blob.size},
         )
-    return found
 
 
-def _object(case: Case, item: SharedObject) -> list[Evidence]:
+def _object(case: Case, item: SharedObject) -> Observations:
     # Objects of another platform are platform_mismatch's business.
     if item.format in {"pe", "macho"}:
-        return []
+        return
     facts: dict[str, FactValue] = {"member": item.member, "size": item.size, "truncated_at": item.truncated_at}
     source = at_member(case, item.member)
     if item.format == "unknown" and _is_packed(case, item.member):
-        return [
-            FIND.info(
-                "so-unread",
-                item.member,
-                observed=item.problem or "not inspected",
-                expected="an uncompressed (stored) member, as torch writes it",
-                source=at_member(case, item.member),
-            )
-        ]
+        yield FIND.info(
+            "so-unread",
+            item.member,
+            observed=item.problem or "not inspected",
+            expected="an uncompressed (stored) member, as torch writes it",
+            source=at_member(case, item.member),
+        )
+        return
     if item.format != "elf" or item.problem:
         observed = item.problem or "no ELF header"
         # A library beside the wrapper is unpacked and not opened: the package loads nevertheless (measured).
-        main = main_object(case)
-        state = (
-            FIND.error
-            if (main is None or item.member == main.member or item.member.endswith(".wrapper.so"))
-            else FIND.warn
-        )
-        expected = "a shared object"
-        return [state("so-garbled", item.member, observed=observed, expected=expected, source=source, facts=facts)]
+        main, expected = main_object(case), "a shared object"
+        opened = main is None or item.member == main.member or item.member.endswith(".wrapper.so")
+        state = FIND.error if opened else FIND.warn
+        yield state("so-garbled", item.member, observed=observed, expected=expected, source=source, facts=facts)
+        return
     if item.truncated_at is not None:
-        return [
-            FIND.warn(
-                "so-truncated",
-                item.member,
-                observed=f"the object ends at {item.truncated_at} bytes, before its section headers",
-                expected="a complete shared object",
-                message=f"{item.member}: truncated after its loaded part; it may run, without debug information",
-                source=source,
-                facts=facts,
-            )
-        ]
-    return []
+        yield FIND.warn(
+            "so-truncated",
+            item.member,
+            observed=f"the object ends at {item.truncated_at} bytes, before its section headers",
+            expected="a complete shared object",
+            message=f"{item.member}: truncated after its loaded part; it may run, without debug information",
+            source=source,
+            facts=facts,
+        )
+        return
 
 
 def _is_packed(case: Case, name: str) -> bool:

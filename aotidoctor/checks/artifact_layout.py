@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.package_facts import NO_PACKAGE, at_member
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case
@@ -31,28 +31,27 @@ MODELS = "data/aotinductor/"
 VERSION, FORMAT = "0", "pt2"
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """Findings about the top folder, entries for directories, and the archive's marks."""
     if case.artifact.kind is ArtifactKind.AOTI_DIRECTORY:
-        return []
+        return
     if case.artifact.kind is not ArtifactKind.AOTI_PACKAGE or not case.artifact.members:
-        return FIND.unchecked(NO_PACKAGE)
-    found = _top_folder(case)
+        yield FIND.unchecked(NO_PACKAGE)
+        return
+    yield from _top_folder(case)
     # The loader extracts what is below data/aotinductor/<model>/; entries for other directories are not touched.
     harmful = [name for name in case.artifact.names_directory if name.partition(MODELS)[2]]
     if harmful:
-        found.append(
-            FIND.error(
-                "directory-entries",
-                harmful[0],
-                observed=f"entries for directories: {list_names(harmful)}",
-                expected="entries for files only",
-                message=f"{harmful[0]} is an entry for a directory, which the loader unpacks as a file; zip with -D",
-                source=at_member(case, None),
-                facts={"entries": len(harmful)},
-            )
+        yield FIND.error(
+            "directory-entries",
+            harmful[0],
+            observed=f"entries for directories: {list_names(harmful)}",
+            expected="entries for files only",
+            message=f"{harmful[0]} is an entry for a directory, which the loader unpacks as a file; zip with -D",
+            source=at_member(case, None),
+            facts={"entries": len(harmful)},
         )
-    return [*found, *_marks(case)]
+    yield from _marks(case)
 
 
 def loader_prefix(names: Sequence[str]) -> str:
@@ -66,7 +65,7 @@ def _names(artifact: Artifact) -> list[str]:
     return [member.name for member in artifact.members]
 
 
-def _top_folder(case: Case) -> list[Evidence]:
+def _top_folder(case: Case) -> Observations:
     names = _names(case.artifact)
     prefix = loader_prefix(names)
     if not any(name.startswith(prefix + MODELS) for name in names):
@@ -74,61 +73,54 @@ def _top_folder(case: Case) -> list[Evidence]:
         where = (
             f"the top folder {prefix.rstrip('/')!r}" if prefix else "the top level, as the first two members disagree"
         )
-        return [
-            FIND.error(
-                "no-prefix" if flat else "mixed-prefix",
-                case.artifact.path,
-                observed=f"no {MODELS} below {where}",
-                expected="one top-level folder that contains everything, as torch writes it",
-                source=at_member(case, None),
-                facts={"prefix": prefix, "first_members": tuple(names[:2])},
-            )
-        ]
+        yield FIND.error(
+            "no-prefix" if flat else "mixed-prefix",
+            case.artifact.path,
+            observed=f"no {MODELS} below {where}",
+            expected="one top-level folder that contains everything, as torch writes it",
+            source=at_member(case, None),
+            facts={"prefix": prefix, "first_members": tuple(names[:2])},
+        )
+        return
     strays = [name for name in names if not name.startswith(prefix) and name not in case.artifact.names_unsafe]
     if not strays:
-        return []
-    return [
-        FIND.warn(
-            "mixed-prefix",
-            strays[0],
-            observed=f"members outside the top folder: {list_names(strays)}",
-            expected=f"every member below {prefix}",
-            message=f"members are outside {prefix} ({list_names(strays)}): "
-            "torch reports the file as outdated and loads it",
-            source=at_member(case, None),
-            facts={"prefix": prefix, "strays": len(strays), "harmless": True},
-        )
-    ]
+        return
+    yield FIND.warn(
+        "mixed-prefix",
+        strays[0],
+        observed=f"members outside the top folder: {list_names(strays)}",
+        expected=f"every member below {prefix}",
+        message=f"members are outside {prefix} ({list_names(strays)}): torch reports the file as outdated and loads it",
+        source=at_member(case, None),
+        facts={"prefix": prefix, "strays": len(strays), "harmless": True},
+    )
 
 
-def _marks(case: Case) -> list[Evidence]:
+def _marks(case: Case) -> Observations:
     artifact = case.artifact
     tails = {name.removeprefix(f"{artifact.prefix}/") for name in _names(artifact)}
-    found = []
-    if "archive_version" not in tails:
-        legacy = "version" in tails or any(model.layout == "legacy" for model in artifact.models)
-        found.append(
-            FIND.info(
-                "old-layout",
-                case.artifact.path,
-                observed="no top folder and no archive_version, as torch 2.6 and 2.7 write it",
-                expected="any layout that the loader accepts",
-                message="the layout of torch 2.6 and 2.7: later releases report it as outdated and load it",
-                source=at_member(case, None),
-                facts={"harmless": True},
-            )
-            if legacy
-            else _outdated(case, "no archive_version")
+    if "archive_version" not in tails and (
+        "version" in tails or any(one.layout == "legacy" for one in artifact.models)
+    ):
+        yield FIND.info(
+            "old-layout",
+            case.artifact.path,
+            observed="no top folder and no archive_version, as torch 2.6 and 2.7 write it",
+            expected="any layout that the loader accepts",
+            message="the layout of torch 2.6 and 2.7: later releases report it as outdated and load it",
+            source=at_member(case, None),
+            facts={"harmless": True},
         )
+    elif "archive_version" not in tails:
+        yield _outdated(case, "no archive_version")
     elif artifact.archive_version is None:
-        found.append(_outdated(case, "an archive_version that cannot be read"))
+        yield _outdated(case, "an archive_version that cannot be read")
     elif artifact.archive_version.strip() != VERSION:
-        found.append(_refusal(case, "version", "archive_version", artifact.archive_version, VERSION))
+        yield _refusal(case, "version", "archive_version", artifact.archive_version, VERSION)
     if artifact.archive_format is None:
-        found.append(_outdated(case, "no archive_format"))
+        yield _outdated(case, "no archive_format")
     elif artifact.archive_format.strip() != FORMAT:
-        found.append(_refusal(case, "format", "archive_format", artifact.archive_format, FORMAT))
-    return found
+        yield _refusal(case, "format", "archive_format", artifact.archive_format, FORMAT)
 
 
 def _refusal(case: Case, kind: str, mark: str, observed: str, expected: str) -> Evidence:

@@ -16,33 +16,28 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.checks.check import Finder
+from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import at_member
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-ART-001", "artifact_missing")
 
 
-def run(case: Case) -> Sequence[Evidence]:
+def run(case: Case) -> Findings:
     """At most one finding."""
     artifact = case.artifact
     if artifact.kind is not ArtifactKind.MISSING:
-        return []
+        return None
     linked = artifact.is_symlink
-    return [
-        FIND.error(
-            "dangling-link" if linked else "missing",
-            artifact.path,
-            observed=f"a link to {artifact.link_target}, which does not exist" if linked else "no such file",
-            expected="a file",
-            source=at_member(case, None),
-            facts={"link_target": artifact.link_target},
-        )
-    ]
+    return FIND.error(
+        "dangling-link" if linked else "missing",
+        artifact.path,
+        observed=f"a link to {artifact.link_target}, which does not exist" if linked else "no such file",
+        expected="a file",
+        source=at_member(case, None),
+        facts={"link_target": artifact.link_target},
+    )
 
 
 CHECK = FIND.check(run)

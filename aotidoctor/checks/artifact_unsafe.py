@@ -16,32 +16,30 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.package_facts import NO_PACKAGE, at_member, is_package
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-ART-004", "artifact_unsafe")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per unsafe member."""
     if not is_package(case) and not case.artifact.members:
-        return FIND.unchecked(NO_PACKAGE)
-    found = []
+        yield FIND.unchecked(NO_PACKAGE)
+        return
     for name in case.artifact.names_unsafe:
         parent = ".." in name.replace("\\", "/").split("/")
-        found.append(
-            FIND.error(
-                "parent" if parent else "absolute",
-                name,
-                observed="a name that points outside the package" if parent else "an absolute name",
-                expected="a name inside the package",
-                source=at_member(case, None),
-                facts={"member": name},
-            )
+        yield FIND.error(
+            "parent" if parent else "absolute",
+            name,
+            observed="a name that points outside the package" if parent else "an absolute name",
+            expected="a name inside the package",
+            source=at_member(case, None),
+            facts={"member": name},
         )
-    found += [
-        FIND.error(
+    for name in case.artifact.names_symlink:
+        yield FIND.error(
             "symlink",
             name,
             observed="a symbolic link",
@@ -49,9 +47,6 @@ def run(case: Case) -> Findings:
             source=at_member(case, None),
             facts={"member": name},
         )
-        for name in case.artifact.names_symlink
-    ]
-    return found
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

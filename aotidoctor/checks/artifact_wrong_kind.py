@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
 
-from aotidoctor.checks.check import Finder
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.package_facts import at_member
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case
@@ -113,15 +112,19 @@ _LOG = re.compile(r"\.(?:log|err|out|txt)$|^(?:Traceback |\S*(?:Error|Exception)
 _A_LOG = ("a text, perhaps a log", "name the cause of a failure from its log", "aotidoctor classify model.pt2")
 
 
-def run(case: Case) -> Sequence[Evidence]:
+def run(case: Case) -> Observations:
     """At most one finding, and one for each file of --data."""
     artifact = case.artifact
     if artifact.executorch is not None:
-        return [_foreign(item) for item in case.data if item.kind == "foreign" or item.program]
+        for item in case.data:
+            if item.kind == "foreign" or item.program:
+                yield _foreign(item)
+        return
     if artifact.kind is ArtifactKind.PACKAGE_FOLDER:
-        return [_folder(artifact)]
+        yield _folder(artifact)
+        return
     if artifact.kind not in _KINDS or artifact.precompiled is not None:
-        return []
+        return
     what, remedy, command = _KINDS[artifact.kind]
     if artifact.kind is ArtifactKind.TEXT and _LOG.search(f"{artifact.path}\n{artifact.first_line or ''}"):
         what, remedy, command = _A_LOG
@@ -129,22 +132,20 @@ def run(case: Case) -> Sequence[Evidence]:
     observed = f"{what} ({'; '.join(details)})" if details else what
     is_object = artifact.kind is ArtifactKind.BARE_SO and artifact.path.endswith(".so")
     state = FIND.info if is_object else FIND.error
-    return [
-        state(
-            artifact.kind.value,
-            artifact.path,
-            observed=observed,
-            expected=EXPECTED,
-            message=f"{artifact.path}: observed {observed}, expected {EXPECTED}; {remedy}",
-            source=at_member(case, None),
-            facts={
-                "artifact_kind": artifact.kind.value,
-                "first_line": artifact.first_line,
-                "remedy": remedy,
-                "command": command,
-            },
-        )
-    ]
+    yield state(
+        artifact.kind.value,
+        artifact.path,
+        observed=observed,
+        expected=EXPECTED,
+        message=f"{artifact.path}: observed {observed}, expected {EXPECTED}; {remedy}",
+        source=at_member(case, None),
+        facts={
+            "artifact_kind": artifact.kind.value,
+            "first_line": artifact.first_line,
+            "remedy": remedy,
+            "command": command,
+        },
+    )
 
 
 def _folder(artifact: Artifact) -> Evidence:

@@ -6,14 +6,15 @@ A check is a value, not a class to subclass: a code, a name, the cause it can es
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, Maker, NotChecked, Severity
 from aotidoctor.model.record import record
 
-# The result of a check: its findings, or why it could not look.
-Findings = Sequence[Evidence] | NotChecked
+# What a check yields: its findings, and why it could not look, which counts if there are none. Some return one at most.
+Observations = Iterable[Evidence | NotChecked]
+Findings = Observations | Evidence | NotChecked | None
 # A statement of this kind may hold any fact.
 ANY = "statement"
 # The stage of a check by the second word of its code.
@@ -44,7 +45,7 @@ class Check:
     cause: str
     stage: str
     needs: tuple[str, ...]
-    run: Callable[[Case], Findings]
+    run: Callable[[Case], Sequence[Evidence] | NotChecked]
     facts: tuple[str, ...] = ()
     partly: Callable[[Case], str | None] = lambda _case: None
 
@@ -106,8 +107,20 @@ class Finder:
         partly: Callable[[Case], str | None] = lambda _case: None,
     ) -> Check:
         """The check of this code and of the stage that the code names; ``cause`` is by default its name."""
-        cause = cause or self.name.replace("_", "-")
-        stage = _STAGES[self.code.split("-")[1]]
+
+        def collect(case: Case) -> Sequence[Evidence] | NotChecked:
+            found = run(case)
+            listed = [found] if isinstance(found, Evidence | NotChecked) else list(found or ())
+            evidence = [item for item in listed if isinstance(item, Evidence)]
+            return evidence or next((item for item in listed if isinstance(item, NotChecked)), evidence)
+
         return Check(
-            code=self.code, name=self.name, cause=cause, stage=stage, needs=needs, run=run, facts=facts, partly=partly
+            code=self.code,
+            name=self.name,
+            cause=cause or self.name.replace("_", "-"),
+            stage=_STAGES[self.code.split("-")[1]],
+            needs=needs,
+            run=collect,
+            facts=facts,
+            partly=partly,
         )

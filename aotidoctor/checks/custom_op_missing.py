@@ -41,23 +41,21 @@ def run(case: Case) -> Findings:
         return FIND.unchecked(NO_MODEL)
     names = custom_ops(case, case.model)
     if not names:
-        return []
+        return None
     given = [*case.options.custom_op_libraries, *((case.options.setup,) if case.options.setup else ())]
     state = FIND.info if given else FIND.warn
     makers = dict.fromkeys(_PROVIDERS.get(name.partition("::")[0], "") for name in names)
     known = "".join(f"; {maker}" for maker in makers if maker)
-    return [
-        state(
-            "needs",
-            names[0],
-            observed=f"{', '.join(given)}" if given else "no --setup and no --custom-op-library",
-            expected=f"what registers {list_names(names)}",
-            message=f"the package calls {list_names(names)}, which {'must be' if len(names) == 1 else 'each must be'} "
-            f"registered before it is loaded{known}",
-            source=at_member(case, case.model.extern_member),
-            facts={"ops": tuple(names), "given": tuple(given)},
-        )
-    ]
+    return state(
+        "needs",
+        names[0],
+        observed=f"{', '.join(given)}" if given else "no --setup and no --custom-op-library",
+        expected=f"what registers {list_names(names)}",
+        message=f"the package calls {list_names(names)}, which {'must be' if len(names) == 1 else 'each must be'} "
+        f"registered before it is loaded{known}",
+        source=at_member(case, case.model.extern_member),
+        facts={"ops": tuple(names), "given": tuple(given)},
+    )
 
 
 def custom_ops(case: Case, model: ModelEntry) -> list[str]:

@@ -19,20 +19,22 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.package_facts import NO_MODEL, device_of, device_source
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FileSource
+from aotidoctor.model.evidence import FileSource
 
 FIND = Finder("AD-LOAD-004", "device_index")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """At most one finding about --device, and one per input elsewhere."""
     if case.model is None:
-        return FIND.unchecked(NO_MODEL)
+        yield FIND.unchecked(NO_MODEL)
+        return
     if case.artifact.executorch is not None:
-        return _of_plan(case)
+        yield from _of_plan(case)
+        return
     device, count = device_of(case), len(case.host.gpus)
     text = (case.options.device or "").partition(":")[2]
     index = int(text) if text.isdecimal() else None
@@ -41,53 +43,45 @@ def run(case: Case) -> Findings:
         expected = "no index: the package is compiled for the CPU"
     elif index is not None and device == "cuda" and 0 < count <= index:
         expected = f"0 to {count - 1}"
-    found = []
     if expected is not None:
         facts, source = {"index": index, "gpus": count}, device_source(case)
-        found.append(
-            FIND.error("index", "--device", observed=f"index {index}", expected=expected, source=source, facts=facts)
-        )
+        yield FIND.error("index", "--device", observed=f"index {index}", expected=expected, source=source, facts=facts)
     if device == "cuda" and case.inputs is not None:
         used = f"cuda:{index or 0}"
-        found += [
-            FIND.warn(
-                "index",
-                path,
-                observed=tensor.device,
-                expected=used,
-                source=FileSource(file=case.inputs.path) if case.inputs.path else None,
-                facts={"path": path, "device": tensor.device, "index": index or 0},
-            )
-            for path, tensor in case.inputs.tensors()
-            if tensor.device.startswith("cuda:") and tensor.device != used
-        ]
-    return found
+        for path, tensor in case.inputs.tensors():
+            if tensor.device.startswith("cuda:") and tensor.device != used:
+                yield FIND.warn(
+                    "index",
+                    path,
+                    observed=tensor.device,
+                    expected=used,
+                    source=FileSource(file=case.inputs.path) if case.inputs.path else None,
+                    facts={"path": path, "device": tensor.device, "index": index or 0},
+                )
 
 
-def _of_plan(case: Case) -> list[Evidence]:
+def _of_plan(case: Case) -> Observations:
     """The devices that the plan of a method names, which the runtime takes whatever its backend was exported for."""
     program, count = case.artifact.executorch, len(case.host.gpus)
     method = program.method(case.model.name) if program is not None and case.model is not None else None
     planned = method.devices if method is not None else ()
     specs = [one.compile_specs.get("target_device") for one in method.delegates] if method is not None else []
     source = FileSource(file=case.artifact.path)
-    found = [
-        FIND.error("index", name, observed=name, expected=f"0 to {count - 1}", source=source, facts={"gpus": count})
-        for name in planned
-        if (index := name.partition(":")[2]).isdecimal() and 0 < count <= int(index)
-    ]
-    return found + [
-        FIND.warn(
-            "target",
-            "target_device",
-            observed=f"{spec[:40]} as the backend's target",
-            expected=f"{planned[0]}, where the plan of the method puts its tensors and ExecuTorch runs it",
-            source=source,
-            facts={"target": spec[:40], "planned": planned[:20]},
-        )
-        for spec in dict.fromkeys(specs)
-        if spec and planned and spec not in planned
-    ]
+    for name in planned:
+        if (index := name.partition(":")[2]).isdecimal() and 0 < count <= int(index):
+            yield FIND.error(
+                "index", name, observed=name, expected=f"0 to {count - 1}", source=source, facts={"gpus": count}
+            )
+    for spec in dict.fromkeys(specs):
+        if spec and planned and spec not in planned:
+            yield FIND.warn(
+                "target",
+                "target_device",
+                observed=f"{spec[:40]} as the backend's target",
+                expected=f"{planned[0]}, where the plan of the method puts its tensors and ExecuTorch runs it",
+                source=source,
+                facts={"target": spec[:40], "planned": planned[:20]},
+            )
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"))

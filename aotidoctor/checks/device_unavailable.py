@@ -44,18 +44,16 @@ def run(case: Case) -> Findings:
     device = device_of(case)
     # An ExecuTorch program is checked where it was exported, and runs elsewhere.
     elsewhere = case.artifact.executorch is not None and case.host.profile is None
-    return [
-        (FIND.warn if elsewhere else FIND.error)(
-            kind,
-            DEVICE_KEY if case.artifact.executorch is None else "device",
-            observed=f"{device}",
-            expected="a device of this host",
-            message=f"the package is compiled for {device}, and {words}; contract, inputs and symbols are checked, "
-            "but the package cannot be loaded or run here",
-            source=device_source(case),
-            facts={"device": device, "torch": case.host.torch.version if case.host.torch else None, "why": words},
-        )
-    ]
+    return (FIND.warn if elsewhere else FIND.error)(
+        kind,
+        DEVICE_KEY if case.artifact.executorch is None else "device",
+        observed=f"{device}",
+        expected="a device of this host",
+        message=f"the package is compiled for {device}, and {words}; contract, inputs and symbols are checked, "
+        "but the package cannot be loaded or run here",
+        source=device_source(case),
+        facts={"device": device, "torch": case.host.torch.version if case.host.torch else None, "why": words},
+    )
 
 
 def unavailable_reason(case: Case) -> tuple[str, str] | None:

@@ -37,23 +37,21 @@ def run(case: Case) -> Findings:
         return FIND.unchecked(reason)
     torch, driver = case.host.torch, case.host.cuda_driver
     if device_of(case) != "cuda" or torch is None or torch.cuda is None:
-        return []
+        return None
     oldest = OLDEST_DRIVER.get(torch.cuda.partition(".")[0])
     if driver is None or oldest is None:
         return FIND.unchecked(
             "the driver version is unknown" if oldest else f"CUDA {torch.cuda} is unknown to this version"
         )
     if version_key(driver) >= version_key(oldest):
-        return []
-    return [
-        FIND.error(
-            "driver-older",
-            "driver",
-            observed=driver,
-            expected=f"at least {oldest} for CUDA {torch.cuda}",
-            facts={"driver": driver, "oldest": oldest, "cuda": torch.cuda},
-        )
-    ]
+        return None
+    return FIND.error(
+        "driver-older",
+        "driver",
+        observed=driver,
+        expected=f"at least {oldest} for CUDA {torch.cuda}",
+        facts={"driver": driver, "oldest": oldest, "cuda": torch.cuda},
+    )
 
 
 def version_key(text: str) -> tuple[int, ...]:

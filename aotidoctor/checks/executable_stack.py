@@ -37,28 +37,26 @@ def run(case: Case) -> Findings:
     if compiled is None:
         return FIND.unchecked(NO_MODEL if case.model is None else "the model has no shared object")
     if not compiled.executable_stack:
-        return []
+        return None
     permitted, why = case.host.executable_stack, case.host.executable_stack_why or ""
     refused = permitted is False
     if permitted is None and case.host.profile is not None:
         return FIND.unchecked(unstated_reason(case, "executable_stack") or why)
     state = FIND.error if refused else FIND.info
-    return [
-        state(
-            "refused" if refused else "asked-for",
-            compiled.member.rpartition("/")[2],
-            observed="GNU_STACK RWE: it requests an executable stack",
-            expected=f"GNU_STACK RW: {why}" if refused else "GNU_STACK RW, which every host accepts",
-            source=at_member(case, compiled.member),
-            facts={
-                "member": compiled.member,
-                "permitted": permitted,
-                "why": why,
-                "glibc": case.host.glibc,
-                **(_AT_START if case.artifact.executorch is not None else {}),
-            },
-        )
-    ]
+    return state(
+        "refused" if refused else "asked-for",
+        compiled.member.rpartition("/")[2],
+        observed="GNU_STACK RWE: it requests an executable stack",
+        expected=f"GNU_STACK RW: {why}" if refused else "GNU_STACK RW, which every host accepts",
+        source=at_member(case, compiled.member),
+        facts={
+            "member": compiled.member,
+            "permitted": permitted,
+            "why": why,
+            "glibc": case.host.glibc,
+            **(_AT_START if case.artifact.executorch is not None else {}),
+        },
+    )
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "platform_mismatch"))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.call_overlay import leaf_check, tensor_pairs
 from aotidoctor.checks.matching.kernel_reads import span
 from aotidoctor.model.case import Case
@@ -26,24 +26,20 @@ from aotidoctor.model.case import Case
 FIND = Finder("AD-IN-018", "input_alias")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One note per pair of tensors whose elements overlap in memory."""
     stored = [pair for pair in tensor_pairs(case) if pair.tensor.storage is not None and pair.tensor.numel]
-    found = []
     for first, second in combinations(stored, 2):
         a, b = first.tensor, second.tensor
         overlap = a.storage_offset < b.storage_offset + span(b) and b.storage_offset < a.storage_offset + span(a)
         if a.storage == b.storage and overlap:
-            found.append(
-                FIND.info(
-                    "overlap",
-                    f"{first.path}, {second.path}",
-                    observed="one storage, overlapping elements",
-                    expected="separate memory if the model writes to its inputs",
-                    facts={"path": second.path, "other": first.path},
-                )
+            yield FIND.info(
+                "overlap",
+                f"{first.path}, {second.path}",
+                observed="one storage, overlapping elements",
+                expected="separate memory if the model writes to its inputs",
+                facts={"path": second.path, "other": first.path},
             )
-    return found
 
 
 CHECK = leaf_check(FIND, run, facts=("input", "call", "launch"))

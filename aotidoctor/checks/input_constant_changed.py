@@ -16,7 +16,7 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.call_overlay import describe_plain, missing_reason, overlay_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import FileSource
@@ -25,11 +25,12 @@ from aotidoctor.model.inputs import PlainValue
 FIND = Finder("AD-IN-006", "input_constant_changed")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per plain value of the call."""
     overlay = overlay_of(case)
     if overlay is None:
-        return FIND.unchecked(missing_reason(case))
+        yield FIND.unchecked(missing_reason(case))
+        return
     known, source = case.reference, None
     if known is not None and case.options.reference:
         source = FileSource(file=case.options.reference)
@@ -37,7 +38,6 @@ def run(case: Case) -> Findings:
         source = FileSource(file=case.stamp.member)
     if known is None and case.stamp is not None and case.stamp.stamp is not None:
         known = case.stamp.stamp.facts
-    found = []
     for pair in overlay.pairs:
         value = pair.value
         if pair.spec.kind != "constant" or not isinstance(value, PlainValue):
@@ -47,23 +47,18 @@ def run(case: Case) -> Findings:
             baked = function.baked.get(pair.spec.generated_name or "")
         if baked is None:
             text = describe_plain(value)
-            found.append(
-                FIND.info(
-                    "ignored",
-                    pair.path,
-                    observed=text,
-                    expected="the value at export (the package does not record it)",
-                    message=f"{pair.path}: {text} has no effect: the value is fixed in the compiled code",
-                    facts={"path": pair.path},
-                )
+            yield FIND.info(
+                "ignored",
+                pair.path,
+                observed=text,
+                expected="the value at export (the package does not record it)",
+                message=f"{pair.path}: {text} has no effect: the value is fixed in the compiled code",
+                facts={"path": pair.path},
             )
         elif baked != value.text:
             facts = {"path": pair.path, "baked": baked, "given": value.text}
             expected = f"{baked} (fixed at export)"
-            found.append(
-                FIND.error("changed", pair.path, observed=value.text, expected=expected, source=source, facts=facts)
-            )
-    return found
+            yield FIND.error("changed", pair.path, observed=value.text, expected=expected, source=source, facts=facts)
 
 
 CHECK = FIND.check(run, needs=("inputs_file", "input_kwargs", "input_tree", "input_order"), facts=("call-spec",))

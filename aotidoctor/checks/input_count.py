@@ -17,7 +17,7 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.call_overlay import (
     call_error,
     describe_tensor,
@@ -32,41 +32,37 @@ from aotidoctor.model.inputs import TensorDesc
 FIND = Finder("AD-IN-005", "input_count")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """Findings from the trees if there is a call spec, from the bare count otherwise."""
     if case.contract is None or case.inputs is None:
-        return FIND.unchecked(missing_reason(case))
+        yield FIND.unchecked(missing_reason(case))
+        return
     overlay, raises = overlay_of(case), call_error(case)
     if overlay is None:
         given, wanted = len(case.inputs.tensors()), case.contract.n_inputs
         kind = "few" if given < wanted else "many"
         observed, expected = plural(given, "tensor"), plural(wanted, "tensor")
-        found = FIND.error(kind, "args", observed=observed, expected=expected, facts={"raises": raises})
-        return [found] if given != wanted else []
+        if given != wanted:
+            yield FIND.error(kind, "args", observed=observed, expected=expected, facts={"raises": raises})
+        return
     swapped = swapped_paths(overlay)
-    return [
-        *(
-            FIND.error(
-                difference.kind,
-                difference.path,
-                observed=difference.observed,
-                expected=difference.expected,
-                facts={"path": difference.path, "raises": raises},
-            )
-            for difference in overlay.of("count")
-        ),
-        *(
-            FIND.error(
+    for difference in overlay.of("count"):
+        yield FIND.error(
+            difference.kind,
+            difference.path,
+            observed=difference.observed,
+            expected=difference.expected,
+            facts={"path": difference.path, "raises": raises},
+        )
+    for pair in overlay.pairs:
+        if pair.spec.kind == "constant" and isinstance(pair.value, TensorDesc) and pair.path not in swapped:
+            yield FIND.error(
                 "many",
                 pair.path,
                 observed=describe_tensor(pair.value),
                 expected="no tensor: this leaf was a plain value (or None) at export",
                 facts={"path": pair.path, "tensor_for_constant": True, "raises": raises},
             )
-            for pair in overlay.pairs
-            if pair.spec.kind == "constant" and isinstance(pair.value, TensorDesc) and pair.path not in swapped
-        ),
-    ]
 
 
 CHECK = FIND.check(

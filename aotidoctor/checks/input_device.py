@@ -16,7 +16,7 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.call_overlay import contract_source, device_fits, leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec
@@ -24,20 +24,18 @@ from aotidoctor.model.contract import LeafSpec
 FIND = Finder("AD-IN-008", "input_device")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per tensor on another device type."""
-    return [
-        FIND.error(
-            "meta" if pair.tensor.device_type == "meta" else "device",
-            pair.path,
-            observed=f"device {pair.tensor.device}",
-            expected=_expected_device(case, pair.spec),
-            source=contract_source(case, pair.spec),
-            facts=pair.facts(observed_device=pair.tensor.device, expected_device=_expected_device(case, pair.spec)),
-        )
-        for pair in tensor_pairs(case)
-        if pair.tensor.layout == "strided" and not device_fits(pair.spec, pair.tensor)
-    ]
+    for pair in tensor_pairs(case):
+        if pair.tensor.layout == "strided" and not device_fits(pair.spec, pair.tensor):
+            yield FIND.error(
+                "meta" if pair.tensor.device_type == "meta" else "device",
+                pair.path,
+                observed=f"device {pair.tensor.device}",
+                expected=_expected_device(case, pair.spec),
+                source=contract_source(case, pair.spec),
+                facts=pair.facts(observed_device=pair.tensor.device, expected_device=_expected_device(case, pair.spec)),
+            )
 
 
 def _expected_device(case: Case, spec: LeafSpec) -> str:

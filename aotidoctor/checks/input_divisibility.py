@@ -15,7 +15,7 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.call_overlay import contract_source, leaf_check, tensor_pairs
 from aotidoctor.checks.matching.kernel_reads import readings
 from aotidoctor.model.case import Case
@@ -23,27 +23,25 @@ from aotidoctor.model.case import Case
 FIND = Finder("AD-IN-015", "input_divisibility")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per dim that leaves a remainder."""
-    return [
-        FIND.error(
-            "remainder",
-            f"{reading.pair.path}.shape[{reading.dim}]",
-            observed=f"{reading.size}",
-            expected=f"a multiple of {reading.step} ({reading.expr})",
-            source=contract_source(case, reading.pair.spec),
-            facts=reading.pair.facts(
-                dim=reading.dim,
-                size=reading.size,
-                step=reading.step,
-                remainder=reading.remainder,
-                symbol=reading.symbol,
-                expected_size=reading.size - reading.remainder,
-            ),
-        )
-        for reading in readings(tensor_pairs(case, "stride"))
-        if reading.remainder
-    ]
+    for reading in readings(tensor_pairs(case, "stride")):
+        if reading.remainder:
+            yield FIND.error(
+                "remainder",
+                f"{reading.pair.path}.shape[{reading.dim}]",
+                observed=f"{reading.size}",
+                expected=f"a multiple of {reading.step} ({reading.expr})",
+                source=contract_source(case, reading.pair.spec),
+                facts=reading.pair.facts(
+                    dim=reading.dim,
+                    size=reading.size,
+                    step=reading.step,
+                    remainder=reading.remainder,
+                    symbol=reading.symbol,
+                    expected_size=reading.size - reading.remainder,
+                ),
+            )
 
 
 CHECK = leaf_check(FIND, run, facts=("input", "assert", "symbol"))

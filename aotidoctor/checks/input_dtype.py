@@ -17,7 +17,7 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.call_overlay import (
     contract_source,
     hidden_reason,
@@ -31,29 +31,26 @@ from aotidoctor.model.case import Case
 FIND = Finder("AD-IN-010", "input_dtype")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per tensor of another dtype."""
     pairs = list(tensor_pairs(case, "dtype"))
-    found = []
     for pair in pairs:
         wanted, given = pair.spec.dtype, pair.tensor.dtype
         if wanted in (None, given):
             continue
         mask = is_mask_for(wanted or "", pair.tensor) and case.artifact.precompiled is None
         state = FIND.warn if mask or pair.spec.used is False else FIND.error
-        found.append(
-            state(
-                "same-width-mask" if mask else "dtype",
-                pair.path,
-                observed=given,
-                expected=f"{wanted}",
-                source=contract_source(case, pair.spec),
-                facts=pair.facts(observed_dtype=given, expected_dtype=wanted),
-            )
+        yield state(
+            "same-width-mask" if mask else "dtype",
+            pair.path,
+            observed=given,
+            expected=f"{wanted}",
+            source=contract_source(case, pair.spec),
+            facts=pair.facts(observed_dtype=given, expected_dtype=wanted),
         )
     unread = [pair.path for pair in pairs if pair.spec.dtype is None and pair.spec.used is not False]
-    reason = hidden_reason(case) or (unread_reason(case, "dtype", unread) if unread else None)
-    return FIND.unchecked(reason) if reason is not None and not found else found
+    if reason := hidden_reason(case) or (unread_reason(case, "dtype", unread) if unread else None):
+        yield FIND.unchecked(reason)
 
 
 CHECK = leaf_check(FIND, run, facts=("input", "input-check"))

@@ -15,21 +15,22 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.call_overlay import MOST_KEYS, call_error, missing_reason, overlay_of
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-IN-003", "input_kwargs")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per keyword that is out of place."""
     overlay = overlay_of(case)
     if overlay is None:
-        return FIND.unchecked(missing_reason(case))
+        yield FIND.unchecked(missing_reason(case))
+        return
     raises = call_error(case)
-    return [
-        FIND.error(
+    for difference in overlay.of("kwargs"):
+        yield FIND.error(
             difference.kind,
             difference.path,
             observed=difference.observed,
@@ -41,8 +42,6 @@ def run(case: Case) -> Findings:
                 "raises": raises,
             },
         )
-        for difference in overlay.of("kwargs")
-    ]
 
 
 CHECK = FIND.check(run, needs=("inputs_file",), facts=("call-spec",))

@@ -15,20 +15,24 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.call_overlay import contract_source, leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-IN-007", "input_layout")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per tensor that is not strided, or whose requires_grad a guard refuses."""
     found = case.artifact.precompiled.function if case.artifact.precompiled is not None else None
     grads = found.requires_grad if found is not None else {}
-    return [
-        *(
-            FIND.error(
+    for pair in tensor_pairs(case):
+        if (
+            (name := pair.spec.generated_name or "") in grads
+            and pair.spec.used is not False
+            and pair.tensor.requires_grad != grads[name]
+        ):
+            yield FIND.error(
                 "requires-grad",
                 pair.path,
                 observed=f"requires_grad={pair.tensor.requires_grad}",
@@ -41,13 +45,9 @@ def run(case: Case) -> Findings:
                     remedy=f"Pass {pair.path}.{'requires_grad_()' if grads[name] else 'detach()'}.",
                 ),
             )
-            for pair in tensor_pairs(case)
-            if (name := pair.spec.generated_name or "") in grads
-            and pair.spec.used is not False
-            and pair.tensor.requires_grad != grads[name]
-        ),
-        *(
-            FIND.error(
+    for pair in tensor_pairs(case):
+        if pair.tensor.layout != "strided":
+            yield FIND.error(
                 "nested" if pair.tensor.layout in ("nested", "jagged") else "sparse",
                 pair.path,
                 observed=f"layout {pair.tensor.layout}",
@@ -55,10 +55,6 @@ def run(case: Case) -> Findings:
                 source=contract_source(case, pair.spec),
                 facts=pair.facts(observed_layout=pair.tensor.layout),
             )
-            for pair in tensor_pairs(case)
-            if pair.tensor.layout != "strided"
-        ),
-    ]
 
 
 CHECK = leaf_check(FIND, run)

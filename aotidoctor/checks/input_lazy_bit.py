@@ -16,27 +16,25 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.call_overlay import contract_source, leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-IN-011", "input_lazy_bit")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per tensor with a bit set."""
-    return [
-        FIND.error(
-            "conj" if pair.tensor.conj else "neg",
-            pair.path,
-            observed=f"the {'conj' if pair.tensor.conj else 'neg'} bit",
-            expected=f"resolved values (resolve_{'conj' if pair.tensor.conj else 'neg'}())",
-            source=contract_source(case, pair.spec),
-            facts=pair.facts(),
-        )
-        for pair in tensor_pairs(case, "rank")
-        if pair.tensor.conj or pair.tensor.neg
-    ]
+    for pair in tensor_pairs(case, "rank"):
+        if pair.tensor.conj or pair.tensor.neg:
+            yield FIND.error(
+                "conj" if pair.tensor.conj else "neg",
+                pair.path,
+                observed=f"the {'conj' if pair.tensor.conj else 'neg'} bit",
+                expected=f"resolved values (resolve_{'conj' if pair.tensor.conj else 'neg'}())",
+                source=contract_source(case, pair.spec),
+                facts=pair.facts(),
+            )
 
 
 CHECK = leaf_check(FIND, run)

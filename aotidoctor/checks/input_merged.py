@@ -18,7 +18,7 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import FileSource
 from aotidoctor.model.report import merged_facts
@@ -26,16 +26,17 @@ from aotidoctor.model.report import merged_facts
 FIND = Finder("AD-IN-020", "input_merged")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per input that another one stands in for."""
     if not case.merged or case.contract is None or case.reference is None:
-        return ()
+        return
     from aotidoctor.readers.provenance.compare_program import compare_program
 
     if compare_program(case.contract, case.reference, case.model).decisive:
-        return FIND.unchecked("the reference is a different program")
-    return [
-        FIND.error(
+        yield FIND.unchecked("the reference is a different program")
+        return
+    for path, other in case.merged.items():
+        yield FIND.error(
             "merged",
             path,
             observed=f"never read: {other} stands in its place",
@@ -43,8 +44,6 @@ def run(case: Case) -> Findings:
             source=FileSource(file=case.options.reference or ""),
             facts={**merged_facts(path, other)},
         )
-        for path, other in case.merged.items()
-    ]
 
 
 CHECK = FIND.check(run, cause="export-specialization")

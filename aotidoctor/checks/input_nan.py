@@ -15,32 +15,28 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.call_overlay import leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-IN-019", "input_nan")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per tensor with a NaN (warning) or an Inf (note)."""
-    found = []
     for pair in tensor_pairs(case, "stride"):
         stats = pair.tensor.stats
         if stats is None or not (stats.nan or stats.inf):
             continue
         state = FIND.warn if stats.nan else FIND.info
         first = f" (first at element {stats.first_nonfinite})" if stats.first_nonfinite is not None else ""
-        found.append(
-            state(
-                "nan" if stats.nan else "inf",
-                pair.path,
-                observed=f"{stats.nan} NaN and {stats.inf} Inf{first}",
-                expected="finite values",
-                facts=pair.facts(nan=stats.nan, inf=stats.inf),
-            )
+        yield state(
+            "nan" if stats.nan else "inf",
+            pair.path,
+            observed=f"{stats.nan} NaN and {stats.inf} Inf{first}",
+            expected="finite values",
+            facts=pair.facts(nan=stats.nan, inf=stats.inf),
         )
-    return found
 
 
 CHECK = leaf_check(FIND, run)

@@ -16,7 +16,7 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.call_overlay import (
     call_error,
     contract_source,
@@ -33,29 +33,28 @@ FIND = Finder("AD-IN-004", "input_nontensor")
 KINDS = {"None": "none", "NoneType": "none", "str": "string", "ndarray": "ndarray"}
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per tensor leaf that was given something else."""
     overlay = overlay_of(case)
     if overlay is None:
-        return FIND.unchecked(missing_reason(case))
+        yield FIND.unchecked(missing_reason(case))
+        return
     swapped, raises = swapped_paths(overlay), call_error(case)
-    return [
-        FIND.error(
-            KINDS.get(pair.value.type, "number"),
-            pair.path,
-            observed=describe_plain(pair.value),
-            expected=describe_spec(pair.spec),
-            source=contract_source(case, pair.spec),
-            facts={
-                "path": pair.path,
-                "expected_dtype": pair.spec.dtype,
-                "observed_type": pair.value.type,
-                "raises": raises,
-            },
-        )
-        for pair in overlay.pairs
-        if pair.spec.input_index is not None and isinstance(pair.value, PlainValue) and pair.path not in swapped
-    ]
+    for pair in overlay.pairs:
+        if pair.spec.input_index is not None and isinstance(pair.value, PlainValue) and pair.path not in swapped:
+            yield FIND.error(
+                KINDS.get(pair.value.type, "number"),
+                pair.path,
+                observed=describe_plain(pair.value),
+                expected=describe_spec(pair.spec),
+                source=contract_source(case, pair.spec),
+                facts={
+                    "path": pair.path,
+                    "expected_dtype": pair.spec.dtype,
+                    "observed_type": pair.value.type,
+                    "raises": raises,
+                },
+            )
 
 
 CHECK = FIND.check(run, needs=("inputs_file", "input_kwargs", "input_tree", "input_order"), facts=("call-spec",))

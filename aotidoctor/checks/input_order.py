@@ -16,7 +16,7 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.call_overlay import (
     Pair,
     contract_source,
@@ -33,15 +33,16 @@ from aotidoctor.model.inputs import TensorDesc
 FIND = Finder("AD-IN-009", "input_order")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per swapped pair."""
     overlay = overlay_of(case)
     if overlay is None:
-        return FIND.unchecked(missing_reason(case))
+        yield FIND.unchecked(missing_reason(case))
+        return
     swaps = swapped_pairs(overlay.pairs)
     led = {first.path for first, _ in swaps}
-    return [
-        FIND.error(
+    for first, second in swaps:
+        yield FIND.error(
             "swapped",
             f"{first.path}, {second.path}",
             observed=f"{_describe_given(first)} and {_describe_given(second)}",
@@ -49,8 +50,6 @@ def run(case: Case) -> Findings:
             source=contract_source(case, first.spec),
             facts={"path": first.path, "swap_with": second.path, "mutual": (second.path not in led)},
         )
-        for first, second in swaps
-    ]
 
 
 def _describe_given(pair: Pair) -> str:

@@ -18,7 +18,7 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.call_overlay import (
     contract_source,
     leaf_check,
@@ -26,60 +26,55 @@ from aotidoctor.checks.matching.call_overlay import (
     tensor_pairs,
     unread_reason,
 )
-from aotidoctor.checks.matching.kernel_reads import Misfit, misfits, short_reads
+from aotidoctor.checks.matching.kernel_reads import misfits, short_reads
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import describe_spec
-from aotidoctor.model.evidence import Evidence, plural
+from aotidoctor.model.evidence import plural
 
 FIND = Finder("AD-IN-012", "input_rank")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per tensor of another rank."""
-    pairs, found = list(tensor_pairs(case, "rank")), []
+    pairs = list(tensor_pairs(case, "rank"))
     for pair in pairs:
         shape, spec = pair.tensor.shape, pair.spec
         if spec.rank not in (None, len(shape)):
             harmless = one_element(spec, pair.tensor) and case.artifact.precompiled is None
             state = FIND.warn if harmless or spec.used is False else FIND.error
-            found.append(
-                state(
-                    "one-element" if harmless else "rank",
-                    pair.path,
-                    observed=f"{plural(len(shape), 'dim')} {shape}",
-                    expected=f"{plural(spec.rank or 0, 'dim')}: {describe_spec(spec)}",
-                    source=contract_source(case, spec),
-                    facts=pair.facts(observed_shape=shape, expected_rank=spec.rank),
-                )
+            yield state(
+                "one-element" if harmless else "rank",
+                pair.path,
+                observed=f"{plural(len(shape), 'dim')} {shape}",
+                expected=f"{plural(spec.rank or 0, 'dim')}: {describe_spec(spec)}",
+                source=contract_source(case, spec),
+                facts=pair.facts(observed_shape=shape, expected_rank=spec.rank),
             )
     read = list(tensor_pairs(case, "stride"))
-    found += [
-        FIND.error(
-            "slice",
-            one.pair.path,
-            observed=f"{plural(len(one.pair.tensor.shape), 'dim')} {one.pair.tensor.shape}, {one.given} elements",
-            expected=f"one more dim: a kernel reads {one.needed} elements ({one.expr}) in groups of {one.given}",
-            source=contract_source(case, one.pair.spec),
-            facts=one.facts(),
-        )
-        for one in short_reads(read)
-        if one.slice and not one.folded
-    ]
-    found += [_walk_evidence(case, one) for one in misfits(read) if one.kind == "rank"]
-    unread = [pair.path for pair in pairs if pair.spec.rank is None and pair.spec.used is not False]
-    return FIND.unchecked(unread_reason(case, "shape", unread)) if unread and not found else found
-
-
-def _walk_evidence(case: Case, one: Misfit) -> Evidence:
-    shape = one.pair.tensor.shape
-    return FIND.error(
-        "walk",
-        one.pair.path,
-        observed=f"{plural(len(shape), 'dim')} {shape}",
-        expected=f"{len(one.steps.turns)}: a kernel iterates over it as {one.steps}",
-        source=contract_source(case, one.pair.spec),
-        facts={**one.facts(), "expected_rank": len(one.steps.turns)},
-    )
+    for one in short_reads(read):
+        if one.slice and not one.folded:
+            shape = one.pair.tensor.shape
+            yield FIND.error(
+                "slice",
+                one.pair.path,
+                observed=f"{plural(len(shape), 'dim')} {shape}, {one.given} elements",
+                expected=f"one more dim: a kernel reads {one.needed} elements ({one.expr}) in groups of {one.given}",
+                source=contract_source(case, one.pair.spec),
+                facts=one.facts(),
+            )
+    for walk in misfits(read):
+        if walk.kind == "rank":
+            shape, rank = walk.pair.tensor.shape, len(walk.steps.turns)
+            yield FIND.error(
+                "walk",
+                walk.pair.path,
+                observed=f"{plural(len(shape), 'dim')} {shape}",
+                expected=f"{rank}: a kernel iterates over it as {walk.steps}",
+                source=contract_source(case, walk.pair.spec),
+                facts={**walk.facts(), "expected_rank": rank},
+            )
+    if unread := [pair.path for pair in pairs if pair.spec.rank is None and pair.spec.used is not False]:
+        yield FIND.unchecked(unread_reason(case, "shape", unread))
 
 
 CHECK = leaf_check(FIND, run, facts=("input", "input-check", "assert", "symbol"))

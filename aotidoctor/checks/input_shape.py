@@ -21,74 +21,67 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.call_overlay import contract_source, leaf_check, static_mismatches, tensor_pairs
 from aotidoctor.checks.matching.kernel_reads import misfits, short_reads
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import describe_spec
-from aotidoctor.model.evidence import Evidence, plural
+from aotidoctor.model.evidence import plural
 
 FIND = Finder("AD-IN-013", "input_shape")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per tensor with a static dim of another size, or too few elements; it names the first such dim."""
-    found, read = _stated_sizes(case), list(tensor_pairs(case, "stride"))
-    found += [
-        FIND.error(
-            "elements",
-            one.pair.path,
-            observed=f"{plural(one.given, 'element')} {one.pair.tensor.shape}",
-            expected=f"at least {one.needed} elements, which a kernel reads ({one.expr})",
-            source=contract_source(case, one.pair.spec),
-            facts=one.facts(),
-        )
-        for one in short_reads(read)
-        if one.partner is None and one.size_alone
-    ]
+    yield from _stated_sizes(case)
+    read = list(tensor_pairs(case, "stride"))
+    for one in short_reads(read):
+        if one.partner is None and one.size_alone:
+            yield FIND.error(
+                "elements",
+                one.pair.path,
+                observed=f"{plural(one.given, 'element')} {one.pair.tensor.shape}",
+                expected=f"at least {one.needed} elements, which a kernel reads ({one.expr})",
+                source=contract_source(case, one.pair.spec),
+                facts=one.facts(),
+            )
     for walk in misfits(read):
         dim, shape = walk.dim, walk.pair.tensor.shape
         as_these = f"a kernel iterates over it as {walk.steps}"
         if walk.kind == "shape":
-            found.append(
-                FIND.error(
-                    "walk",
-                    walk.pair.path if dim is None else f"{walk.pair.path}.shape[{dim}]",
-                    observed=f"{shape}, which is only partly read" if dim is None else f"{shape[dim]} in {shape}",
-                    expected=as_these if dim is None else f"{walk.steps.turns[dim][0]}: {as_these}",
-                    source=contract_source(case, walk.pair.spec),
-                    facts=walk.facts(),
-                )
+            yield FIND.error(
+                "walk",
+                walk.pair.path if dim is None else f"{walk.pair.path}.shape[{dim}]",
+                observed=f"{shape}, which is only partly read" if dim is None else f"{shape[dim]} in {shape}",
+                expected=as_these if dim is None else f"{walk.steps.turns[dim][0]}: {as_these}",
+                source=contract_source(case, walk.pair.spec),
+                facts=walk.facts(),
             )
-    return found
 
 
-def _stated_sizes(case: Case) -> list[Evidence]:
+def _stated_sizes(case: Case) -> Observations:
     """Findings about sizes that the package states: one fixed size per dim, or several to choose from."""
-    fixed, among = [], []
     for pair in tensor_pairs(case, "shape"):
         shape, dims, source = pair.tensor.shape, pair.spec.dims or (), contract_source(case, pair.spec)
         for at, size, wanted in static_mismatches(pair.spec, pair.tensor)[:1]:
             state = FIND.warn if pair.spec.used is False else FIND.error
-            fixed.append(
-                state(
-                    "static",
-                    f"{pair.path}.shape[{at}]",
-                    observed=f"{size} in {shape}",
-                    expected=f"{wanted} in {describe_spec(pair.spec)}",
-                    source=source,
-                    facts=pair.facts(
-                        dim=at,
-                        size=size,
-                        expected_size=wanted,
-                        observed_shape=shape,
-                        expected_shape=tuple(dim.static for dim in dims),
-                    ),
-                )
+            yield state(
+                "static",
+                f"{pair.path}.shape[{at}]",
+                observed=f"{size} in {shape}",
+                expected=f"{wanted} in {describe_spec(pair.spec)}",
+                source=source,
+                facts=pair.facts(
+                    dim=at,
+                    size=size,
+                    expected_size=wanted,
+                    observed_shape=shape,
+                    expected_shape=tuple(dim.static for dim in dims),
+                ),
             )
         sizes = enumerate(zip(dims, shape, strict=False))
-        among += [
-            FIND.error(
+        for at in [at for at, (dim, size) in sizes if dim.among and size not in dim.among][:1]:
+            yield FIND.error(
                 "among",
                 f"{pair.path}.shape[{at}]",
                 observed=f"{shape[at]} in {shape}",
@@ -96,9 +89,6 @@ def _stated_sizes(case: Case) -> list[Evidence]:
                 source=source,
                 facts=pair.facts(dim=at, size=shape[at], observed_shape=shape),
             )
-            for at in [at for at, (dim, size) in sizes if dim.among and size not in dim.among][:1]
-        ]
-    return [*fixed, *among]
 
 
 CHECK = leaf_check(FIND, run, facts=("input", "input-check", "assert", "symbol"))

@@ -22,11 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.call_overlay import TensorPair, contract_source, leaf_check, tensor_pairs
-from aotidoctor.checks.matching.kernel_reads import Misfit, agreed_values, misfits, readings, short_reads
+from aotidoctor.checks.matching.kernel_reads import agreed_values, misfits, readings, short_reads
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.expr import evaluate
 
 FIND = Finder("AD-IN-014", "input_stride")
@@ -34,32 +33,27 @@ FIND = Finder("AD-IN-014", "input_stride")
 Strides = tuple[int | None, ...]
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per tensor with other strides."""
     pairs = list(tensor_pairs(case, "stride"))
     values = agreed_values(readings(pairs))
-    found = []
     for pair in pairs:
         wanted = _other_strides(pair, values)
         if wanted is not None:
             stride = pair.tensor.stride or ()
             text = ", ".join("?" if value is None else str(value) for value in wanted)
             state = FIND.warn if pair.spec.used is False else FIND.error
-            found.append(
-                state(
-                    "stride",
-                    f"{pair.path}.stride",
-                    observed=f"{stride} of shape {pair.tensor.shape}",
-                    expected=f"({text})",
-                    source=contract_source(case, pair.spec),
-                    facts=pair.facts(observed_stride=stride, expected_stride=wanted, observed_shape=pair.tensor.shape),
-                )
+            yield state(
+                "stride",
+                f"{pair.path}.stride",
+                observed=f"{stride} of shape {pair.tensor.shape}",
+                expected=f"({text})",
+                source=contract_source(case, pair.spec),
+                facts=pair.facts(observed_stride=stride, expected_stride=wanted, observed_shape=pair.tensor.shape),
             )
-    walked = [_walk_evidence(case, one) for one in misfits(pairs) if one.kind == "stride"]
-    return [
-        *found,
-        *(
-            FIND.error(
+    for one in short_reads(pairs):
+        if one.folded:
+            yield FIND.error(
                 "span",
                 f"{one.pair.path}.stride",
                 observed=f"{one.pair.tensor.stride} of shape {one.pair.tensor.shape}: memory for {one.given} elements",
@@ -67,23 +61,16 @@ def run(case: Case) -> Findings:
                 source=contract_source(case, one.pair.spec),
                 facts={**one.facts(), "observed_stride": one.pair.tensor.stride or ()},
             )
-            for one in short_reads(pairs)
-            if one.folded
-        ),
-        *walked,
-    ]
-
-
-def _walk_evidence(case: Case, one: Misfit) -> Evidence:
-    tensor = one.pair.tensor
-    return FIND.error(
-        "walk",
-        f"{one.pair.path}.stride",
-        observed=f"{tensor.stride} of shape {tensor.shape}",
-        expected=f"those of a contiguous tensor, which a kernel iterates over as {one.steps}",
-        source=contract_source(case, one.pair.spec),
-        facts=one.facts(),
-    )
+    for walk in misfits(pairs):
+        if walk.kind == "stride":
+            yield FIND.error(
+                "walk",
+                f"{walk.pair.path}.stride",
+                observed=f"{walk.pair.tensor.stride} of shape {walk.pair.tensor.shape}",
+                expected=f"those of a contiguous tensor, which a kernel iterates over as {walk.steps}",
+                source=contract_source(case, walk.pair.spec),
+                facts=walk.facts(),
+            )
 
 
 def _other_strides(pair: TensorPair, values: Mapping[str, int]) -> Strides | None:

@@ -19,38 +19,36 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.call_overlay import MOST_KEYS, call_error, missing_reason, overlay_of
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-IN-002", "input_tree")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per container that differs."""
     overlay = overlay_of(case)
     if overlay is None:
-        return FIND.unchecked(missing_reason(case))
-    raises, found = call_error(case), []
+        yield FIND.unchecked(missing_reason(case))
+        return
+    raises = call_error(case)
     for difference in overlay.of("tree"):
         note = FIND.info if difference.kind in ("object", "nested-alike") else FIND.warn
         state = note if difference.harmless else FIND.error
-        found.append(
-            state(
-                difference.kind,
-                difference.path,
-                observed=difference.observed,
-                expected=difference.expected,
-                facts={
-                    "keys_observed": difference.keys_observed[:MOST_KEYS],
-                    "keys_expected": difference.keys_expected[:MOST_KEYS],
-                    "path": difference.path,
-                    "harmless": difference.harmless,
-                    "raises": raises,
-                },
-            )
+        yield state(
+            difference.kind,
+            difference.path,
+            observed=difference.observed,
+            expected=difference.expected,
+            facts={
+                "keys_observed": difference.keys_observed[:MOST_KEYS],
+                "keys_expected": difference.keys_expected[:MOST_KEYS],
+                "path": difference.path,
+                "harmless": difference.harmless,
+                "raises": raises,
+            },
         )
-    return found
 
 
 CHECK = FIND.check(run, needs=("inputs_file",), facts=("call-spec",))

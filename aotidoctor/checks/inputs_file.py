@@ -32,17 +32,15 @@ def run(case: Case) -> Findings:
     if error.kind == "unreadable":
         # What it holds is not known, and the report says why it cannot be examined.
         return FIND.unchecked(str(error))
-    return [
-        FIND.error(
-            error.kind,
-            error.subject,
-            observed=error.observed or str(error),
-            expected=error.expected or "tensors in tuples, lists and dicts",
-            message=str(error),
-            source=FileSource(file=case.inputs_path) if case.inputs_path else None,
-            facts={"cause": error.cause},
-        )
-    ]
+    return FIND.error(
+        error.kind,
+        error.subject,
+        observed=error.observed or str(error),
+        expected=error.expected or "tensors in tuples, lists and dicts",
+        message=str(error),
+        source=FileSource(file=case.inputs_path) if case.inputs_path else None,
+        facts={"cause": error.cause},
+    )
 
 
 CHECK = FIND.check(run, cause="inputs-file-format")

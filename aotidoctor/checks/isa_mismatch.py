@@ -32,7 +32,7 @@ from aotidoctor.checks.matching.package_facts import (
     unstated_reason,
 )
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FileSource
+from aotidoctor.model.evidence import FileSource
 
 FIND = Finder("AD-HOST-002", "isa_mismatch")
 KEY = "AOTI_CPU_ISA"
@@ -91,30 +91,28 @@ def run(case: Case) -> Findings:
 
 def _findings(
     case: Case, names: tuple[str, ...], lacking: tuple[str, ...], unknown: tuple[str, ...], source: FileSource
-) -> list[Evidence]:
+) -> Findings:
     if not lacking and not unknown:
-        return []
+        return None
     native = case.contract is not None and case.contract.needs.march_native
     # An error only if a missing instruction is certainly used, not merely permitted to the compiler.
     state = FIND.error if any(not flag.startswith(_BY_REQUEST) for flag in lacking) else FIND.warn
     missing = ", ".join(lacking or unknown)
-    return [
-        state(
-            "isa",
-            KEY,
-            observed=f"code for {missing}" if lacking else f"{missing}, which is unknown to this version",
-            expected=f"only instructions of this CPU ({case.host.cpu_model or case.host.machine})",
-            source=source,
-            facts={
-                "needs": names,
-                "missing": lacking,
-                "unknown": unknown,
-                "march_native": native,
-                "cpu": case.host.cpu_model,
-                **({} if case.host.system == "Linux" else {"step": _ASK_TORCH}),
-            },
-        )
-    ]
+    return state(
+        "isa",
+        KEY,
+        observed=f"code for {missing}" if lacking else f"{missing}, which is unknown to this version",
+        expected=f"only instructions of this CPU ({case.host.cpu_model or case.host.machine})",
+        source=source,
+        facts={
+            "needs": names,
+            "missing": lacking,
+            "unknown": unknown,
+            "march_native": native,
+            "cpu": case.host.cpu_model,
+            **({} if case.host.system == "Linux" else {"step": _ASK_TORCH}),
+        },
+    )
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "platform_mismatch"))

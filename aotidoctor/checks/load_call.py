@@ -18,7 +18,7 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Findings, Observations
 from aotidoctor.checks.matching.package_facts import metadata_value
 from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case
@@ -37,54 +37,46 @@ def run(case: Case) -> Findings:
         return _of_process(case.artifact.precompiled)
     version = case.host.torch.version.partition("+")[0] if case.host.torch is not None else ""
     if version not in _AFFECTED or case.artifact.kind is not ArtifactKind.AOTI_PACKAGE:
-        return []
+        return None
     # The loader in Python hands an old package to the one in C++, and a package without a device fails before that.
     marked = any(member.name.rpartition("/")[2] == _MARK for member in case.artifact.members)
     if not marked or metadata_value(case, "AOTI_DEVICE_KEY")[0] is None:
-        return []
-    return [
-        FIND.info(
-            "import",
-            f"torch {version}",
-            observed="aoti_load_package fails unless torch._inductor.codecache has been imported",
-            expected=_STEP,
-            facts={"provided": _STEP},
-        )
-    ]
+        return None
+    return FIND.info(
+        "import",
+        f"torch {version}",
+        observed="aoti_load_package fails unless torch._inductor.codecache has been imported",
+        expected=_STEP,
+        facts={"provided": _STEP},
+    )
 
 
-def _of_process(found: Precompiled) -> Findings:
+def _of_process(found: Precompiled) -> Observations:
     """What a process must bring to load and call a function of aot_compile: objects, and whether gradients are on."""
     if not found.form.startswith("aot-compile"):
-        return []
+        return
     function = next(iter(found.functions), None)
-    notes = []
     for name in function.external[:20] if function is not None else ():
         step = f"torch.compiler.load_compiled_function(file, external_data={{{name!r}: ...}})"
-        notes.append(
-            FIND.info(
-                "external",
-                name,
-                observed="an object that the file names and does not hold",
-                expected=step,
-                message=f"the loader must be given {name}, which the file does not hold: {step}",
-                facts={"provided": step},
-            )
+        yield FIND.info(
+            "external",
+            name,
+            observed="an object that the file names and does not hold",
+            expected=step,
+            message=f"the loader must be given {name}, which the file does not hold: {step}",
+            facts={"provided": step},
         )
     if function is not None and function.grad_mode is not None:
         mode = "on" if function.grad_mode else "off"
         step = "call it outside of torch.no_grad()" if function.grad_mode else "call it under torch.no_grad()"
-        notes.append(
-            FIND.info(
-                "grad-mode",
-                "gradients",
-                observed=f"compiled with gradients {mode}",
-                expected=step,
-                message=f"compiled with gradients {mode}, and any other call is refused: {step}",
-                facts={"provided": step},
-            )
+        yield FIND.info(
+            "grad-mode",
+            "gradients",
+            observed=f"compiled with gradients {mode}",
+            expected=step,
+            message=f"compiled with gradients {mode}, and any other call is refused: {step}",
+            facts={"provided": step},
         )
-    return notes
 
 
 CHECK = FIND.check(

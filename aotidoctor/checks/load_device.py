@@ -29,17 +29,15 @@ def run(case: Case) -> Findings:
     compiled = device_of(case)
     requested = (case.options.device or "").partition(":")[0]
     if not requested or compiled is None or requested == compiled:
-        return []
-    return [
-        FIND.error(
-            "device",
-            "--device",
-            observed=requested,
-            expected=compiled,
-            source=device_source(case),
-            facts={"asked": requested, "compiled": compiled},
-        )
-    ]
+        return None
+    return FIND.error(
+        "device",
+        "--device",
+        observed=requested,
+        expected=compiled,
+        source=device_source(case),
+        facts={"asked": requested, "compiled": compiled},
+    )
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "artifact_bad_metadata"))

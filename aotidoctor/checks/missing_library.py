@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.device_unavailable import unavailable_reason
 from aotidoctor.checks.matching.package_facts import (
     NO_MODEL,
@@ -29,36 +29,49 @@ from aotidoctor.checks.matching.package_facts import (
     has_library,
     main_object,
 )
-from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, list_names, plural
+from aotidoctor.model.evidence import list_names, plural
 
 FIND = Finder("AD-HOST-005", "missing_library")
 _OF_A_DEVICE = ("libcuda.so", "libcudart.so", "libtorch_cuda", "libc10_cuda", "libnv", "libcu", "libtorch_xpu",
                 "libc10_xpu", "libsycl", "libze_loader", "libtorch_hip", "libc10_hip", "libamdhip64")  # fmt: skip
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per library that is not found."""
     compiled, host = main_object(case), case.host
     if compiled is None:
-        return FIND.unchecked(NO_MODEL if case.model is None else "the model has no shared object")
-    if host.profile is None and not host.libraries:
-        return _unlinked(case, compiled) or FIND.unchecked(host.symbols_problem or "libraries were not resolved")
+        yield FIND.unchecked(NO_MODEL if case.model is None else "the model has no shared object")
+        return
     missing: list[str] = []
     unknown: list[str] = []
     # The absence of a device is a finding already, which explains its libraries.
     explained = _OF_A_DEVICE if unavailable_reason(case) is not None and device_of(case) != "cpu" else ()
-    for name in compiled.needed:
+    resolved = host.profile is not None or host.libraries
+    for name in compiled.needed if resolved else ():
         there = has_library(host, name) if host.profile is not None else host.libraries.get(name, "") is not None
         if not there and not name.startswith(explained):
             (unknown if there is None else missing).append(name)
     if unknown and not missing:
-        return FIND.unchecked(f"the profile {host.profile}{NOT_STATED}{list_names(unknown)}")
+        yield FIND.unchecked(f"the profile {host.profile}{NOT_STATED}{list_names(unknown)}")
+        return
+    # Functions of CUDA's runtime in code that names no library for them.
+    names = [ref.name for ref in compiled.undefined if ref.name.startswith("cuda") and ref.library is None]
+    if names and not any(name.startswith(("libcudart", "libtorch")) for name in compiled.needed):
+        yield FIND.info(
+            "unlinked",
+            "libcudart",
+            observed=f"{plural(len(names), 'function')} of CUDA's runtime without a library: {list_names(names, 3)}",
+            expected="libcudart in the process that loads the code",
+            source=at_member(case, compiled.member),
+            facts={"symbols": tuple(names[:20]), "count": len(names)},
+        )
+    if not resolved:
+        yield FIND.unchecked(host.symbols_problem or "libraries were not resolved")
     given = {path.rpartition("/")[2] for path in case.options.custom_op_libraries}
-    return _unlinked(case, compiled) + [
+    for name in missing:
         # The loader takes a library that is loaded already by its soname, which is mostly its file name.
-        (FIND.info if name in given else FIND.error)(
+        yield (FIND.info if name in given else FIND.error)(
             "needed",
             name,
             observed="not found",
@@ -66,8 +79,6 @@ def run(case: Case) -> Findings:
             source=at_member(case, compiled.member),
             facts={"library": name, "given": name in given, **_advice(name)},
         )
-        for name in missing
-    ]
 
 
 def _advice(name: str) -> dict[str, str]:
@@ -86,23 +97,6 @@ def _advice(name: str) -> dict[str, str]:
     if base.endswith(".dylib"):
         return {"place": ", where the package looks for it.", "step": "otool -L model.wrapper.so"}
     return {}
-
-
-def _unlinked(case: Case, compiled: SharedObject) -> list[Evidence]:
-    """A note about functions of CUDA's runtime in code that names no library for them."""
-    names = [ref.name for ref in compiled.undefined if ref.name.startswith("cuda") and ref.library is None]
-    if not names or any(name.startswith(("libcudart", "libtorch")) for name in compiled.needed):
-        return []
-    return [
-        FIND.info(
-            "unlinked",
-            "libcudart",
-            observed=f"{plural(len(names), 'function')} of CUDA's runtime without a library: {list_names(names, 3)}",
-            expected="libcudart in the process that loads the code",
-            source=at_member(case, compiled.member),
-            facts={"symbols": tuple(names[:20]), "count": len(names)},
-        )
-    ]
 
 
 def _not_resolved(case: Case) -> str | None:

@@ -35,20 +35,18 @@ def run(case: Case) -> Findings:
     # A method is named with each call.
     wanted = case.options.model_name or (DEFAULT if program is None else next(iter(names), DEFAULT))
     if not names or wanted in names:
-        return []
+        return None
     choose = case.options.model_name is None and len(names) > 1
-    return [
-        FIND.error(
-            "several" if choose else "not-found",
-            wanted,
-            observed=f"models {list_names(names)}" if len(names) > 1 else f"only {names[0]!r}",
-            expected=f"a model called {wanted}",
-            message=f"the package has no model called {wanted}; it has {list_names(names)}: "
-            f"torch._inductor.package.load_package(path, {names[0]!r}) loads one; aoti_load_package takes no name",
-            source=at_member(case, None),
-            facts={"wanted": wanted, "models": tuple(names), "suggestion": names[0]},
-        )
-    ]
+    return FIND.error(
+        "several" if choose else "not-found",
+        wanted,
+        observed=f"models {list_names(names)}" if len(names) > 1 else f"only {names[0]!r}",
+        expected=f"a model called {wanted}",
+        message=f"the package has no model called {wanted}; it has {list_names(names)}: "
+        f"torch._inductor.package.load_package(path, {names[0]!r}) loads one; aoti_load_package takes no name",
+        source=at_member(case, None),
+        facts={"wanted": wanted, "models": tuple(names), "suggestion": names[0]},
+    )
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

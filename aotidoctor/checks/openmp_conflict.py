@@ -36,24 +36,22 @@ _SECOND = re.compile(r"(?:/.{0,4000}/)lib(?:omp|iomp5)\.dylib|libomp(?:140\.\w{1
 def run(case: Case) -> Findings:
     """At most one finding."""
     if (found := _beside_torch(case)) is not None:
-        return [found]
+        return found
     if (reason := unstated_reason(case, "openmp_runtimes")) is not None:
         return FIND.unchecked(reason)
     files = case.host.openmp_runtimes
     families = {family_of(path) for path in files}
     if len(families) < 2:
-        return []
+        return None
     allowed = case.host.environment.get("KMP_DUPLICATE_LIB_OK", "").lower() in _TRUE
     state = FIND.error if families >= _ABORTING and not allowed else FIND.warn
-    return [
-        state(
-            "two-runtimes",
-            "openmp",
-            observed=", ".join(files),
-            expected="one OpenMP runtime",
-            facts={"files": files, "families": tuple(sorted(families))},
-        )
-    ]
+    return state(
+        "two-runtimes",
+        "openmp",
+        observed=", ".join(files),
+        expected="one OpenMP runtime",
+        facts={"files": files, "families": tuple(sorted(families))},
+    )
 
 
 def _beside_torch(case: Case) -> Evidence | None:

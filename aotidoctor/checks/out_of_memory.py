@@ -45,20 +45,18 @@ def run(case: Case) -> Findings:
         limits.append((constants + sum(item.size for item in objects), space, "the address-space limit"))
     exceeded = [entry for entry in limits if entry[0] > entry[1]]
     if not exceeded:
-        return []
+        return None
     # Available memory changes from minute to minute; the total does not.
     needed, limit, words = min(exceeded, key=lambda entry: (entry[2] == AVAILABLE, entry[1]))
     state = FIND.warn if words == AVAILABLE else FIND.error
-    return [
-        state(
-            "estimate",
-            "constants",
-            observed=f"{needed} bytes",
-            expected=f"at most {limit}, {words}",
-            source=at_member(case, case.contract.member if case.contract else None),
-            facts={"needed": needed, "limit": limit, "which": words},
-        )
-    ]
+    return state(
+        "estimate",
+        "constants",
+        observed=f"{needed} bytes",
+        expected=f"at most {limit}, {words}",
+        source=at_member(case, case.contract.member if case.contract else None),
+        facts={"needed": needed, "limit": limit, "which": words},
+    )
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"), facts=("constant", "buffer"))

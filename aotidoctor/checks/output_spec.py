@@ -19,11 +19,11 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.package_facts import at_member
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ModelContract
-from aotidoctor.model.evidence import Evidence, plural
+from aotidoctor.model.evidence import plural
 from aotidoctor.model.inputs import SpecError, count_leaves, parse_spec
 
 FIND = Finder("AD-OUT-002", "output_spec")
@@ -35,45 +35,19 @@ FIX = (
 )
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """At most one finding about the outputs, and one about the inputs."""
     contract = case.contract
     if contract is None:
-        return FIND.unchecked("the contract is not known")
-    too_many = _inputs(case, contract)
-    if contract.n_outputs is None or not contract.out_spec:
-        missing = "out spec" if contract.n_outputs is not None else "number of outputs"
-        return too_many or FIND.unchecked(f"the package does not record its {missing}")
-    try:
-        leaves = count_leaves(parse_spec(contract.out_spec))
-    except SpecError as error:
-        return too_many or FIND.unchecked(f"the out spec cannot be read: {error}")
-    count = contract.n_outputs
-    if count == leaves:
-        return too_many
-    shapes = tuple(f"{output.dtype or '?'}[{', '.join(output.shape or ('?',))}]" for output in contract.outputs[:MOST])
-    found = FIND.error(
-        "outputs",
-        "result",
-        observed=plural(count, "output"),
-        expected=f"{plural(leaves, 'output')} in the out spec",
-        message=f"the compiled code returns {plural(count, 'output')}, the out spec of the package has "
-        f"{plural(leaves, 'leaf').replace('leafs', 'leaves')}: Python cannot rebuild the result of any call",
-        source=at_member(case, contract.member),
-        facts={"outputs": count, "leaves": leaves, "shapes": shapes, **({"fix": FIX} if count > leaves else {})},
-    )
-    return [found, *too_many]
-
-
-def _inputs(case: Case, contract: ModelContract) -> list[Evidence]:
-    """A call that follows the in spec has too few tensors; one with more of them returns."""
+        yield FIND.unchecked("the contract is not known")
+        return
+    yield from _outputs(case, contract)
     if contract.args is None or contract.kwargs is None:
-        return []
+        return
+    # A call that follows the in spec has too few tensors; one with more of them returns.
     leaves = count_leaves(contract.args) + count_leaves(contract.kwargs)
-    if contract.n_inputs <= leaves:
-        return []
-    return [
-        FIND.warn(
+    if contract.n_inputs > leaves:
+        yield FIND.warn(
             "inputs",
             "args",
             observed=plural(contract.n_inputs, "input"),
@@ -81,7 +55,32 @@ def _inputs(case: Case, contract: ModelContract) -> list[Evidence]:
             source=at_member(case, contract.member),
             facts={"inputs": contract.n_inputs, "leaves": leaves},
         )
-    ]
+
+
+def _outputs(case: Case, contract: ModelContract) -> Observations:
+    count = contract.n_outputs
+    if count is None or not contract.out_spec:
+        missing = "out spec" if count is not None else "number of outputs"
+        yield FIND.unchecked(f"the package does not record its {missing}")
+        return
+    try:
+        leaves = count_leaves(parse_spec(contract.out_spec))
+    except SpecError as error:
+        yield FIND.unchecked(f"the out spec cannot be read: {error}")
+        return
+    if count == leaves:
+        return
+    shapes = tuple(f"{output.dtype or '?'}[{', '.join(output.shape or ('?',))}]" for output in contract.outputs[:MOST])
+    yield FIND.error(
+        "outputs",
+        "result",
+        observed=plural(count, "output"),
+        expected=f"{plural(leaves, 'output')} in the out spec",
+        message=f"the compiled code returns {plural(count, 'output')}, the out spec of the package has "
+        f"{plural(leaves, 'leaf', 'leaves')}: Python cannot rebuild the result of any call",
+        source=at_member(case, contract.member),
+        facts={"outputs": count, "leaves": leaves, "shapes": shapes, **({"fix": FIX} if count > leaves else {})},
+    )
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"), facts=("call-spec",))

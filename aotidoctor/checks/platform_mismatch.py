@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Findings, Observations
 from aotidoctor.checks.matching.package_facts import (
     NO_MODEL,
     at_member,
@@ -30,7 +30,7 @@ from aotidoctor.checks.matching.package_facts import (
 )
 from aotidoctor.model.artifact import SharedObject
 from aotidoctor.model.case import Case, Host
-from aotidoctor.model.evidence import Evidence, shorten
+from aotidoctor.model.evidence import shorten
 
 FIND = Finder("AD-HOST-001", "platform_mismatch")
 _FORMATS = {"pe": "a Windows object (PE)", "macho": "a macOS object (Mach-O)", "elf": "an ELF object"}
@@ -79,24 +79,22 @@ def _name_machine(host: Host) -> dict[str, str]:
     return {} if host.system == "Linux" else {"step": command}
 
 
-def _compiler(case: Case) -> list[Evidence]:
+def _compiler(case: Case) -> Findings:
     """A package of sources that its load compiles with the compiler of another system."""
     model = case.model
     name = (model.compiler or "").replace("\\", "/").rpartition("/")[2].lower() if model is not None else ""
     windows = "mingw32" in name or name.removesuffix(".exe") in ("cl", "clang-cl")
     if not windows or case.host.system == "Windows":
-        return []
-    return [
-        FIND.error(
-            "compiler",
-            name,
-            observed="a compiler for Windows, which the load starts",
-            expected=f"one for {case.host.system}",
-            message=f"the load compiles the package with {name}, for Windows: what it makes is no library of this host",
-            source=at_member(case, model.wrapper_member if model is not None else None),
-            facts={"compiler": name, **_name_machine(case.host)},
-        )
-    ]
+        return None
+    return FIND.error(
+        "compiler",
+        name,
+        observed="a compiler for Windows, which the load starts",
+        expected=f"one for {case.host.system}",
+        message=f"the load compiles the package with {name}, for Windows: what it makes is no library of this host",
+        source=at_member(case, model.wrapper_member if model is not None else None),
+        facts={"compiler": name, **_name_machine(case.host)},
+    )
 
 
 def _difference(host: Host, item: SharedObject, host_format: str) -> tuple[str, str, str] | None:
@@ -125,26 +123,22 @@ def _earlier_macos(host: Host, item: SharedObject) -> str | None:
     return ".".join(map(str, here)) if least > here else None
 
 
-def _metadata(case: Case) -> list[Evidence]:
-    found = []
+def _metadata(case: Case) -> Observations:
     for key, host in (("AOTI_MACHINE", case.host.machine), ("AOTI_PLATFORM", case.host.system.lower())):
         value, member = metadata_value(case, key)
         if value is not None and machine_name(value) != machine_name(host):
             # A compiler for Windows writes the system that it runs on.
             compiled = main_object(case)
             crossed = key == "AOTI_PLATFORM" and compiled is not None and compiled.format == "pe"
-            found.append(
-                (FIND.info if crossed else FIND.warn)(
-                    "metadata",
-                    key,
-                    observed=value,
-                    expected=host,
-                    message=f"{key} states {value}, this host is {host}; torch only warns; the object file decides",
-                    source=at_member(case, member),
-                    facts={"key": key, "value": value, "host": host, "harmless": True, **_name_machine(case.host)},
-                )
+            yield (FIND.info if crossed else FIND.warn)(
+                "metadata",
+                key,
+                observed=value,
+                expected=host,
+                message=f"{key} states {value}, this host is {host}; torch only warns; the object file decides",
+                source=at_member(case, member),
+                facts={"key": key, "value": value, "host": host, "harmless": True, **_name_machine(case.host)},
             )
-    return found
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

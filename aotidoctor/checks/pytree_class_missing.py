@@ -43,21 +43,19 @@ def run(case: Case) -> Findings:
         return FIND.unchecked("the contract is not known")
     names = foreign_classes(case.contract)
     if not names:
-        return []
+        return None
     state = FIND.info if case.options.setup else FIND.warn
     steps = registrations(names)
     lines = tuple(import_line(step) for step in steps)
-    return [
-        state(
-            "needs",
-            names[0],
-            observed=case.options.setup or "no --setup",
-            expected="; ".join(lines),
-            message=f"the call spec names {list_names(names)}: the calling process must have registered the class",
-            source=at_member(case, case.contract.member),
-            facts={"classes": tuple(names), "registrations": steps, "register": "\n".join(lines)},
-        )
-    ]
+    return state(
+        "needs",
+        names[0],
+        observed=case.options.setup or "no --setup",
+        expected="; ".join(lines),
+        message=f"the call spec names {list_names(names)}: the calling process must have registered the class",
+        source=at_member(case, case.contract.member),
+        facts={"classes": tuple(names), "registrations": steps, "register": "\n".join(lines)},
+    )
 
 
 def foreign_classes(contract: ModelContract) -> list[str]:

@@ -30,7 +30,7 @@ def run(case: Case) -> Findings:
     """At most one finding: the first difference that compiling cannot make."""
     path = case.options.reference
     if path is None or user_function(path) is not None:
-        return ()
+        return None
     if case.reference is None:
         return FIND.unchecked("the reference is not a readable torch.export archive")
     if case.contract is None:
@@ -39,28 +39,26 @@ def run(case: Case) -> Findings:
 
     found = compare_program(case.contract, case.reference, case.model).decisive
     if not found:
-        return ()
+        return None
     first = found[0]
     more = f" ({len(found) - 1} more difference{'s' if len(found) > 2 else ''})" if len(found) > 1 else ""
-    return [
-        FIND.warn(
-            "another-program",
-            first.subject,
-            observed=f"{first.package}{more}",
-            expected=f"{first.program}, as in the reference",
-            message=f"the reference is a different program: {first.subject}: {first.package} in the package, "
-            f"{first.program} in {path}{more}",
-            source=FileSource(file=path),
-            facts={
-                "aspect": first.aspect,
-                "difference": first.kind,
-                "differences": len(found),
-                "remedy": f"The package was compiled from a different program ({first.subject}: {first.package}, the "
-                f"reference: {first.program}). Compile the reference again, or compare with the one that was compiled.",
-                "command": compile_again(path),
-            },
-        )
-    ]
+    return FIND.warn(
+        "another-program",
+        first.subject,
+        observed=f"{first.package}{more}",
+        expected=f"{first.program}, as in the reference",
+        message=f"the reference is a different program: {first.subject}: {first.package} in the package, "
+        f"{first.program} in {path}{more}",
+        source=FileSource(file=path),
+        facts={
+            "aspect": first.aspect,
+            "difference": first.kind,
+            "differences": len(found),
+            "remedy": f"The package was compiled from a different program ({first.subject}: {first.package}, the "
+            f"reference: {first.program}). Compile the reference again, or compare with the one that was compiled.",
+            "command": compile_again(path),
+        },
+    )
 
 
 CHECK = FIND.check(run, cause="numeric-difference", facts=("output",))

@@ -17,13 +17,12 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.package_facts import main_object
 from aotidoctor.model.case import Case
-from aotidoctor.model.evidence import Evidence, FileSource, list_names
+from aotidoctor.model.evidence import FileSource, list_names
 
 if TYPE_CHECKING:
     from aotidoctor.model.artifact import Stamp
@@ -31,42 +30,39 @@ if TYPE_CHECKING:
 FIND = Finder("AD-ART-012", "stamp_mismatch")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """Nothing if there is no stamp; a warning per kind of disagreement."""
     seen = case.stamp
     if seen is None:
-        return ()
+        return
     source = FileSource(file=seen.member)
     if seen.stamp is None:
         problem, expected = str(seen.problem), "a stamp that this version reads"
-        return [FIND.warn("unreadable", "stamp", observed=problem, expected=expected, source=source)]
-    found = []
+        yield FIND.warn("unreadable", "stamp", observed=problem, expected=expected, source=source)
+        return
     if case.contract is not None:
         from aotidoctor.readers.provenance.compare_program import compare_program
 
         for first in compare_program(case.contract, seen.stamp.facts).decisive[:1]:
             expected, facts = f"{first.program}, as stamped", {"aspect": first.aspect, "difference": first.kind}
             kind, observed = "another-program", first.package
-            found.append(
-                FIND.warn(kind, first.subject, observed=observed, expected=expected, source=source, facts=facts)
-            )
+            yield FIND.warn(kind, first.subject, observed=observed, expected=expected, source=source, facts=facts)
     if seen.differing:
         count = f"{len(seen.differing)} of {len(seen.differing) + seen.equal} constants"
-        found.append(
-            FIND.warn(
-                "other-weights",
-                "weights",
-                observed=f"{count} with different bytes ({list_names(seen.differing)})",
-                expected="those that were stamped",
-                source=source,
-                facts={"weights": seen.differing[:20], "equal": seen.equal},
-            )
+        yield FIND.warn(
+            "other-weights",
+            "weights",
+            observed=f"{count} with different bytes ({list_names(seen.differing)})",
+            expected="those that were stamped",
+            source=source,
+            facts={"weights": seen.differing[:20], "equal": seen.equal},
         )
-    found += _release(case, seen.stamp, source)
-    return FIND.unchecked(seen.unread) if seen.unread is not None and not found else found
+    yield from _release(case, seen.stamp, source)
+    if seen.unread is not None:
+        yield FIND.unchecked(seen.unread)
 
 
-def _release(case: Case, stamp: Stamp, source: FileSource) -> Iterator[Evidence]:
+def _release(case: Case, stamp: Stamp, source: FileSource) -> Observations:
     from aotidoctor.readers.releases.torch_releases import built_by, release_of, release_text
 
     release = release_of(stamp.torch) if stamp.torch is not None else None

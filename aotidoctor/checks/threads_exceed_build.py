@@ -18,7 +18,7 @@ When it is wrong
 
 from __future__ import annotations
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.package_facts import at_member, unstated_reason
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import plural
@@ -27,54 +27,60 @@ from aotidoctor.model.other_artifacts import Precompiled
 FIND = Finder("AD-HOST-010", "threads_exceed_build")
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per kernel."""
     if (found := case.artifact.precompiled) is not None:
-        return _guard(case, found)
+        yield from _guard(case, found)
+        return
     contract = case.contract
     if contract is None:
-        return FIND.unchecked("the package has no kernel sources to read the thread count from")
+        yield FIND.unchecked("the package has no kernel sources to read the thread count from")
+        return
     reason = unstated_reason(case, "threads")
     if reason is not None and case.options.threads is None:
-        return FIND.unchecked(reason) if contract.needs.baked_threads else []
+        if contract.needs.baked_threads:
+            yield FIND.unchecked(reason)
+        return
     threads = case.options.threads or case.host.threads
-    return [
-        FIND.error(
-            "baked",
-            kernel,
-            observed=plural(threads, "thread"),
-            expected=f"at most {baked}",
-            message=f"{kernel} has room for {plural(baked, 'thread')} and would run with {threads}: call "
-            f"torch.set_num_threads({baked}) first, or compile with the number of threads that will run it",
-            source=at_member(case, contract.member),
-            facts={"baked": baked, "threads": threads, "kernel": kernel, "chosen": case.options.threads is not None},
-        )
-        for kernel, baked in contract.needs.baked_threads.items()
-        if threads > baked
-    ]
+    for kernel, baked in contract.needs.baked_threads.items():
+        if threads > baked:
+            yield FIND.error(
+                "baked",
+                kernel,
+                observed=plural(threads, "thread"),
+                expected=f"at most {baked}",
+                message=f"{kernel} has room for {plural(baked, 'thread')} and would run with {threads}: call "
+                f"torch.set_num_threads({baked}) first, or compile with the number of threads that will run it",
+                source=at_member(case, contract.member),
+                facts={
+                    "baked": baked,
+                    "threads": threads,
+                    "kernel": kernel,
+                    "chosen": case.options.threads is not None,
+                },
+            )
 
 
-def _guard(case: Case, found: Precompiled) -> Findings:
+def _guard(case: Case, found: Precompiled) -> Observations:
     """A function of aot_compile holds the number of threads in a guard: it refuses fewer as well."""
     wanted = next((one.threads for one in found.functions if one.threads is not None), None)
     threads = case.options.threads or case.host.threads
     if wanted is not None and case.options.threads is None and (reason := unstated_reason(case, "threads")) is not None:
-        return FIND.unchecked(reason)
+        yield FIND.unchecked(reason)
+        return
     if wanted is None or wanted == threads:
-        return []
+        return
     what = "the precompiled function"
-    return [
-        FIND.error(
-            "guard",
-            what,
-            observed=plural(threads, "thread"),
-            expected=f"{wanted}, as in the process that compiled it",
-            message=f"it was compiled in a process with {plural(wanted, 'thread')}, and its guards refuse {threads}: "
-            f"call torch.set_num_threads({wanted}) first",
-            source=at_member(case, None),
-            facts={"baked": wanted, "threads": threads, "kernel": what, "chosen": case.options.threads is not None},
-        )
-    ]
+    yield FIND.error(
+        "guard",
+        what,
+        observed=plural(threads, "thread"),
+        expected=f"{wanted}, as in the process that compiled it",
+        message=f"it was compiled in a process with {plural(wanted, 'thread')}, and its guards refuse {threads}: "
+        f"call torch.set_num_threads({wanted}) first",
+        source=at_member(case, None),
+        facts={"baked": wanted, "threads": threads, "kernel": what, "chosen": case.options.threads is not None},
+    )
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "device_unavailable"))

@@ -33,7 +33,7 @@ def run(case: Case) -> Findings:
     if state is None:
         return FIND.unchecked(unstated_reason(case, "tmpdir") or "the temporary folder was not inspected")
     if state.problem is None:
-        return []
+        return None
     needed, path = case.artifact.unpacked_size, state.path
     facts: dict[str, FactValue] = {"path": path, "free_bytes": state.free_bytes, "needed_bytes": needed}
     if state.fixed and case.host.torch is not None:
@@ -41,15 +41,13 @@ def run(case: Case) -> Findings:
         facts |= {"advice": f"Make {path} usable: {why}.", "instead": f"df {path}; findmnt -T {path}"}
     if case.host.system == "Windows":
         facts |= {"advice": _WINDOWS, "instead": r"set TEMP=D:\temp"}
-    return [
-        FIND.error(
-            kind_of(state),
-            path,
-            observed=state.problem,
-            expected=f"a writable folder with {needed} bytes free that allows execution",
-            facts=facts,
-        )
-    ]
+    return FIND.error(
+        kind_of(state),
+        path,
+        observed=state.problem,
+        expected=f"a writable folder with {needed} bytes free that allows execution",
+        facts=facts,
+    )
 
 
 def kind_of(state: TmpdirState) -> str:

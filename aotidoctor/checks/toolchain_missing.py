@@ -39,21 +39,19 @@ def run(case: Case) -> Findings:
     if model is None:
         return FIND.unchecked(NO_MODEL)
     if not model.cpp_only or model.shared_objects:
-        return []
+        return None
     if any(case.host.tools.get(name) for name in _COMPILERS):
         return _headers(case, model)
     if (reason := unstated_reason(case, "tools")) is not None:
         return FIND.unchecked(reason)
-    return [
-        FIND.error(
-            "compiler",
-            "g++",
-            observed="not on the PATH",
-            expected="a C++ compiler, as the package has no .so and is compiled when loaded",
-            source=at_member(case, model.wrapper_member),
-            facts=_INSTALL.get(case.host.system, {}),
-        )
-    ]
+    return FIND.error(
+        "compiler",
+        "g++",
+        observed="not on the PATH",
+        expected="a C++ compiler, as the package has no .so and is compiled when loaded",
+        source=at_member(case, model.wrapper_member),
+        facts=_INSTALL.get(case.host.system, {}),
+    )
 
 
 def _headers(case: Case, model: ModelEntry) -> Findings:
@@ -63,26 +61,24 @@ def _headers(case: Case, model: ModelEntry) -> Findings:
         return FIND.unchecked("the folders of headers are not known for this host") if model.build_folders else []
     lost = tuple(folder for folder in model.build_folders if folder in missing and folder.endswith(_OF_TORCH))
     if not lost:
-        return []
+        return None
     torch, command = case.host.torch, None
     if torch is not None and torch.path:
         # These variables lead the compiler to the PyTorch of this host.
         headers = f"{torch.path}/include"
         command = f"export CPATH={headers}:{headers}/torch/csrc/api/include LIBRARY_PATH={torch.path}/lib"
-    return [
-        FIND.error(
-            "headers",
-            lost[0],
-            observed="no such folder",
-            expected="PyTorch's headers and libraries, as on the host that compiled the package",
-            source=at_member(case, model.wrapper_member),
-            facts={
-                "folders": lost,
-                "remedy": "Ship a package with a .so, or lead the compiler to the PyTorch that is installed here.",
-                "command": command,
-            },
-        )
-    ]
+    return FIND.error(
+        "headers",
+        lost[0],
+        observed="no such folder",
+        expected="PyTorch's headers and libraries, as on the host that compiled the package",
+        source=at_member(case, model.wrapper_member),
+        facts={
+            "folders": lost,
+            "remedy": "Ship a package with a .so, or lead the compiler to the PyTorch that is installed here.",
+            "command": command,
+        },
+    )
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind"))

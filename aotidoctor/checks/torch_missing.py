@@ -27,15 +27,13 @@ def run(case: Case) -> Findings:
     if (reason := unstated_reason(case, "torch")) is not None:
         return FIND.unchecked(reason)
     if case.host.torch is not None:
-        return []
-    return [
-        FIND.info(
-            "not-installed",
-            "torch",
-            observed=case.host.torch_problem or "no torch",
-            expected="an installed torch, to load and run the package",
-        )
-    ]
+        return None
+    return FIND.info(
+        "not-installed",
+        "torch",
+        observed=case.host.torch_problem or "no torch",
+        expected="an installed torch, to load and run the package",
+    )
 
 
 CHECK = FIND.check(run, cause="toolchain-missing")

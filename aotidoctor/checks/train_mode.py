@@ -35,17 +35,15 @@ def run(case: Case) -> Findings:
         origin = next((origin for origin in TRAINING_ORIGINS if any(origin in name for name in names)), None)
         if origin is not None:
             member = case.contract.member
-            return [
-                FIND.error(
-                    "batch-norm",
-                    kernel.name,
-                    observed=f"batch statistics ({origin})",
-                    expected="running statistics (export after model.eval())",
-                    source=FileSource(file=member, line=kernel.line) if member is not None else None,
-                    facts={"kernel": kernel.name, "origin": origin},
-                )
-            ]
-    return ()
+            return FIND.error(
+                "batch-norm",
+                kernel.name,
+                observed=f"batch statistics ({origin})",
+                expected="running statistics (export after model.eval())",
+                source=FileSource(file=member, line=kernel.line) if member is not None else None,
+                facts={"kernel": kernel.name, "origin": origin},
+            )
+    return None
 
 
 CHECK = FIND.check(run, facts=("call",))

@@ -28,7 +28,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf, isclose
 from struct import pack, unpack
 
-from aotidoctor.checks.check import Finder, Findings
+from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.package_facts import main_object
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import ConstantSpec
@@ -48,14 +48,16 @@ _LISTED = 20
 _FOLDS_AGAIN: Release = (2, 8)
 
 
-def run(case: Case) -> Findings:
+def run(case: Case) -> Observations:
     """One finding per kind of fault and constant; nothing without --weights."""
     if case.options.weights is None:
-        return []
+        return
     if case.weights is None:
-        return FIND.unchecked(f"{case.options.weights} could not be read")
+        yield FIND.unchecked(f"{case.options.weights} could not be read")
+        return
     if case.contract is None or not case.contract.constants:
-        return FIND.unchecked("the package lists no constants to compare them with")
+        yield FIND.unchecked("the package lists no constants to compare them with")
+        return
     wanted = {spec.fqn: spec for spec in case.contract.constants if not spec.from_folded}
     given = {spec.name: spec for spec in case.weights}
     prefix = ""
@@ -78,7 +80,10 @@ def run(case: Case) -> Findings:
         **{name: spec for name, spec in given.items() if name not in explained},
         **{name: given[their] for name, their in renamed.items()},
     }
-    return [*found, *_names(case, wanted, given), *_differences(case, wanted, given), *_folded_constants(case)]
+    yield from found
+    yield from _names(case, wanted, given)
+    yield from _differences(case, wanted, given)
+    yield from _folded_constants(case)
 
 
 def _folded_constants(case: Case) -> Iterator[Evidence]:
@@ -283,11 +288,11 @@ def _its_numbers(spec: ConstantSpec) -> str:
     return "its number is" if len(spec.values) == 1 else f"its {len(spec.values)} numbers are"
 
 
-def _differences(case: Case, wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec]) -> list[Evidence]:
+def _differences(case: Case, wanted: Mapping[str, ConstantSpec], given: Mapping[str, ConstantSpec]) -> Observations:
     pairs = ((name, spec, given[name]) for name, spec in wanted.items() if name in given)
     found = [(name, other) for name, spec, one in pairs if (other := difference(spec, one)) is not None]
-    return [
-        FIND.error(
+    for name, (kind, observed, expected) in found[:_LISTED]:
+        yield FIND.error(
             kind,
             name,
             observed=observed,
@@ -295,8 +300,6 @@ def _differences(case: Case, wanted: Mapping[str, ConstantSpec], given: Mapping[
             source=FileSource(file=case.options.weights or ""),
             facts={"constant": name, "count": len(found), "found": f"{name} has {observed}, expected {expected}"},
         )
-        for name, (kind, observed, expected) in found[:_LISTED]
-    ]
 
 
 def difference(spec: ConstantSpec, one: ConstantSpec) -> tuple[str, str, str] | None:

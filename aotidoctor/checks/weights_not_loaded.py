@@ -35,7 +35,7 @@ def run(case: Case) -> Findings:
     if where == "unknown":
         return FIND.unchecked("the package does not record where its weights are")
     if where not in _KINDS or (case.contract is not None and case.contract.n_constants == 0):
-        return []
+        return None
     names = [constant.fqn for constant in case.contract.constants] if case.contract else []
     count = len(names) or (case.contract.n_constants if case.contract else None)
     what = plural(count, "constant") if count else "constants"
@@ -46,19 +46,17 @@ def run(case: Case) -> Findings:
         if where == "disk"
         else "model.load_constants(state_dict, check_full_update=True)"
     )
-    return [
-        state(
-            _KINDS[where],
-            names[0] if names else "constants",
-            observed=f"{what} on disk in the package" if where == "disk" else f"{what} outside the package",
-            expected="weights that are loaded with the package, or a call that loads them",
-            message=f"{what} not in the shared object; aoti_load_package leaves them unset and the first run "
-            "crashes: "
-            f"load with {remedy}",
-            source=at_member(case, case.contract.member if case.contract else None),
-            facts={"weights": where, "constants": tuple(names[:50]), "count": count, "remedy": remedy},
-        )
-    ]
+    return state(
+        _KINDS[where],
+        names[0] if names else "constants",
+        observed=f"{what} on disk in the package" if where == "disk" else f"{what} outside the package",
+        expected="weights that are loaded with the package, or a call that loads them",
+        message=f"{what} not in the shared object; aoti_load_package leaves them unset and the first run "
+        "crashes: "
+        f"load with {remedy}",
+        source=at_member(case, case.contract.member if case.contract else None),
+        facts={"weights": where, "constants": tuple(names[:50]), "count": count, "remedy": remedy},
+    )
 
 
 CHECK = FIND.check(run, needs=("artifact_missing", "artifact_wrong_kind", "artifact_incomplete"), facts=("constant",))

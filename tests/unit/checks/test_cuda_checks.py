@@ -47,15 +47,15 @@ def with_grid(grid, *, axis=0, guarded=True):
 
 
 def test_ordinary_sizes_are_launched():
-    assert launch_limits.run(mlp(8)) == []
+    assert launch_limits.CHECK.run(mlp(8)) == []
 
 
 def test_an_empty_grid_that_the_wrapper_leaves_out_is_none():
-    assert launch_limits.run(mlp(0)) == []
+    assert launch_limits.CHECK.run(mlp(0)) == []
 
 
 def test_an_empty_grid_of_an_older_wrapper():
-    first, second = launch_limits.run(mlp(0, wrapper=with_grid("((xnumel + (128 - 1)) / (128))", guarded=False)))
+    first, second = launch_limits.CHECK.run(mlp(0, wrapper=with_grid("((xnumel + (128 - 1)) / (128))", guarded=False)))
     assert (first.kind, first.subject, second.kind) == ("grid-empty", RELU, "grid-empty")
     assert first.observed == "a grid of (0, 1, 1) (args[0].shape[0] = 0)"
     assert first.facts["place"] == "args[0].shape[0]"
@@ -66,7 +66,7 @@ def test_an_empty_grid_of_an_older_wrapper():
 @pytest.mark.parametrize(("axis", "batch"), [(1, 300), (2, 300)])
 def test_more_blocks_than_an_axis_has(axis, batch):
     case = mlp(batch, wrapper=with_grid("xnumel * 10", axis=axis))
-    (found,) = launch_limits.run(case)
+    (found,) = launch_limits.CHECK.run(case)
     assert found.kind == "grid-large"
     assert found.expected == f"at most 65535 blocks in {'xyz'[axis]}"
     # 32 elements to a row, ten blocks to an element.
@@ -76,11 +76,11 @@ def test_more_blocks_than_an_axis_has(axis, batch):
 
 
 def test_the_first_axis_takes_more():
-    assert launch_limits.run(mlp(300, wrapper=with_grid("xnumel * 10"))) == []
+    assert launch_limits.CHECK.run(mlp(300, wrapper=with_grid("xnumel * 10"))) == []
 
 
 def test_a_grid_that_depends_on_data_is_not_judged():
-    assert launch_limits.run(mlp(300, wrapper=with_grid("u0 * 70000", axis=1))) == []
+    assert launch_limits.CHECK.run(mlp(300, wrapper=with_grid("u0 * 70000", axis=1))) == []
 
 
 @pytest.mark.parametrize(
@@ -92,22 +92,22 @@ def test_shared_memory(capability, shared, kinds):
     kernels = tuple(replace(call, shared=str(shared) if call.name == RELU else "0") for call in case.contract.kernels)
     gpus = (Gpu(index=0, name="G", compute_capability=capability),)
     case = replace(case, contract=replace(case.contract, kernels=kernels), host=replace(case.host, gpus=gpus))
-    assert [item.kind for item in launch_limits.run(case)] == kinds
+    assert [item.kind for item in launch_limits.CHECK.run(case)] == kinds
 
 
 def test_more_threads_than_a_block_has():
     case = mlp(8)
     kernels = tuple(replace(call, warps="64" if call.name == RELU else call.warps) for call in case.contract.kernels)
-    (found,) = launch_limits.run(replace(case, contract=replace(case.contract, kernels=kernels)))
+    (found,) = launch_limits.CHECK.run(replace(case, contract=replace(case.contract, kernels=kernels)))
     assert (found.kind, found.subject, found.observed) == ("block", RELU, "2048 threads in a block")
 
 
 def test_without_sources_it_is_not_checked():
     case = mlp(8)
-    assert isinstance(mixed_device.run(replace(case, contract=None)), NotChecked)
+    assert isinstance(mixed_device.CHECK.run(replace(case, contract=None)), NotChecked)
     bare = replace(case.contract, kernels=())
     assert isinstance(bare, ModelContract)
-    assert isinstance(launch_limits.run(replace(case, contract=bare)), NotChecked)
+    assert isinstance(launch_limits.CHECK.run(replace(case, contract=bare)), NotChecked)
 
 
 def mixed(name, *, device="cpu"):
@@ -122,7 +122,7 @@ def mixed(name, *, device="cpu"):
 
 @pytest.mark.parametrize(("name", "shown"), [("l1_weight", "l1.weight"), ("arg4_1", "args[0]"), ("buf0", "buf0")])
 def test_a_cpu_kernel_that_gets_a_cuda_tensor(name, shown):
-    (found,) = mixed_device.run(mlp(8, wrapper=mixed(name)))
+    (found,) = mixed_device.CHECK.run(mlp(8, wrapper=mixed(name)))
     assert (found.kind, found.subject) == ("cpp", "cpp_fused_embedding_9")
     assert (found.observed, found.expected) == (f"{shown} on cuda", "cpu")
     (diagnosis,) = diagnose([found], load_playbooks())
@@ -130,16 +130,16 @@ def test_a_cpu_kernel_that_gets_a_cuda_tensor(name, shown):
 
 
 def test_a_cpu_kernel_on_cpu_tensors_is_no_fault():
-    assert mixed_device.run(mlp(8, wrapper=mixed("bufc"))) == []
+    assert mixed_device.CHECK.run(mlp(8, wrapper=mixed("bufc"))) == []
 
 
 def test_a_graph_on_one_device_is_no_fault():
-    assert mixed_device.run(mlp(8)) == []
+    assert mixed_device.CHECK.run(mlp(8)) == []
 
 
 def test_a_triton_kernel_that_gets_a_cpu_tensor():
     wrapper = mixed("bufc").replace(f"call_{RELU}(buf1, l1_bias,", f"call_{RELU}(buf1, bufc,")
-    (found,) = mixed_device.run(mlp(8, wrapper=wrapper))
+    (found,) = mixed_device.CHECK.run(mlp(8, wrapper=wrapper))
     assert (found.kind, found.subject, found.facts["tensor"]) == ("triton", RELU, "bufc")
 
 
@@ -147,7 +147,7 @@ def test_a_shim_of_the_gpu_on_cpu_tensors_only():
     line = "    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cuda_scatter_reduce_two_out(bufc, bufc, 0L, bufc, bufc));\n"
     whole = mixed("bufc")
     at = whole.index("    cpp_fused_embedding_9(")
-    (found,) = mixed_device.run(mlp(8, wrapper=whole[:at] + line + whole[at:]))
+    (found,) = mixed_device.CHECK.run(mlp(8, wrapper=whole[:at] + line + whole[at:]))
     assert (found.kind, found.subject, found.expected) == ("extern", "aoti_torch_cuda_scatter_reduce_two_out", "cuda")
 
 
@@ -155,4 +155,4 @@ def test_a_shim_may_take_one_tensor_from_the_cpu():
     line = "    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cuda_mul_Scalar_out(buf0, bufc));\n"
     whole = mixed("bufc")
     at = whole.index("    cpp_fused_embedding_9(")
-    assert mixed_device.run(mlp(8, wrapper=whole[:at] + line + whole[at:])) == []
+    assert mixed_device.CHECK.run(mlp(8, wrapper=whole[:at] + line + whole[at:])) == []

@@ -52,7 +52,7 @@ def test_codes_and_names_are_unique_and_needs_come_earlier():
 
 @pytest.mark.parametrize("check", MINE, ids=lambda check: check.name)
 def test_docstring_is_a_manual_page(check):
-    page = importlib.import_module(check.run.__module__).__doc__ or ""
+    page = importlib.import_module(f"aotidoctor.checks.{check.name}").__doc__ or ""
     headings = [line.rstrip(":") for line in page.splitlines() if line and not line.startswith(" ")][1:]
     assert headings == ["What it does", "Why it matters", "Example", "When it is wrong"]
 

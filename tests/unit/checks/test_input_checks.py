@@ -346,7 +346,7 @@ def test_object_of_a_registered_class_is_not_looked_into():
     made = replace(made, args=replace(made.args, children=(made.args.children[0], record)))
     opaque = PlainValue(type="Record", text="my.Record(...)")
     assert found(made, call(tensor(16, 16), opaque)) == [("input_tree", "object", "args[1]", "info")]
-    assert "args[1]" in input_dtype.run(case_of(made, call(tensor(16, 16), opaque))).reason
+    assert "args[1]" in input_dtype.CHECK.run(case_of(made, call(tensor(16, 16), opaque))).reason
     other = found(made, call(tensor(16, 16, dtype="float64"), opaque))
     assert [item[:2] for item in other] == [("input_tree", "object"), ("input_dtype", "dtype")]
     assert found(made, call(tensor(16, 16), None)) == [("input_tree", "nesting", "args[1]", "error")]

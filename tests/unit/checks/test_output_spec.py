@@ -29,7 +29,7 @@ def spec(*children, kind="builtins.tuple"):
 def found(n_outputs, tree, **more):
     text = tree if tree is None or isinstance(tree, str) else json.dumps([1, tree])
     contract = replace(contract_of(Spec(4)), n_outputs=n_outputs, out_spec=text, **more)
-    return output_spec.run(case_of(contract, None))
+    return output_spec.CHECK.run(case_of(contract, None))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_more_inputs_than_leaves_is_a_warning_and_fewer_are_values_baked_in():
     assert (item.kind, item.severity.value, item.facts["leaves"]) == ("inputs", "warn", 1)
     assert diagnose([item], load_playbooks()) == ()
     baked = replace(contract_of(Spec(4), CONSTANT, flag=CONSTANT), n_outputs=1, out_spec=json.dumps([1, LEAF]))
-    assert output_spec.run(case_of(baked, None)) == []
+    assert output_spec.CHECK.run(case_of(baked, None)) == []
 
 
 @every("path", WRAPPERS, ids=lambda path: path.stem)

@@ -31,7 +31,7 @@ def found(package: dict[str, ConstantSpec], given: dict[str, ConstantSpec]):
         contract=replace(case.contract, constants=tuple(package.values())),
         weights=tuple(given.values()),
     )
-    return [(item.kind, item.subject, item.severity.value) for item in weights_file.run(case)]
+    return [(item.kind, item.subject, item.severity.value) for item in weights_file.CHECK.run(case)]
 
 
 def named(*specs: ConstantSpec) -> dict[str, ConstantSpec]:
@@ -111,7 +111,7 @@ def test_what_is_computed_once_of_weights_is_noted(release, told):
     )
     given = replace(given, weights=(spec("l.weight"),))
     expected = [("folded-once", "folded", "info")] if told else []
-    assert [(item.kind, item.subject, item.severity.value) for item in weights_file.run(given)] == expected
+    assert [(item.kind, item.subject, item.severity.value) for item in weights_file.CHECK.run(given)] == expected
 
 
 NUMBERS = """
@@ -148,7 +148,7 @@ def test_a_number_is_compared_with_those_of_the_code(values, dtype, kinds):
         model=replace(case.model, kernel_sources={"a.kernel.cpp": NUMBERS}),
         weights=(weight, *given),
     )
-    assert [(item.kind, item.subject, item.severity.value) for item in weights_file.run(case)] == kinds
+    assert [(item.kind, item.subject, item.severity.value) for item in weights_file.CHECK.run(case)] == kinds
 
 
 def test_what_freezing_computed_is_not_missing_and_its_weights_cannot_be_loaded():
