@@ -8,25 +8,20 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from io import BufferedReader, RawIOBase
-from pathlib import Path
-from threading import Event, Thread
 from typing import Annotated, BinaryIO
 
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.document_output import Show, write_stderr
+from aotidoctor.cli.document_output import Show, notice_wait
 from aotidoctor.cli.execute import argv, count_stream_bytes, execute
 from aotidoctor.cli.options import with_options
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.report import Report
-from aotidoctor.reports.text import neutral
 
 
 @with_options(
@@ -203,7 +198,8 @@ def classify(
 def _work(path: str, package: str | None, inputs: str | None, options: Options) -> Report:
     from aotidoctor.commands.classify import classify as classified
 
-    with _notice_silence(path) as waits, _open_log(path, waits) as stream:
+    waited = f"reading {'standard input' if path == '-' else path} to its end"
+    with notice_wait(waited), _open_log(path) as stream:
         return classified(
             stream,
             "stdin" if path == "-" else path,
@@ -215,61 +211,24 @@ def _work(path: str, package: str | None, inputs: str | None, options: Options) 
         )
 
 
-# So long a writer may be silent before a line says what is waited for.
-_SILENT_S = 5.0
-
-
-@dataclass(slots=True)
-class _Waits:
-    """Since when the next bytes, or a writer, are waited for; None while they are read."""
-
-    since: float | None
-
-
-@contextmanager
-def _notice_silence(path: str) -> Iterator[_Waits]:
-    """Say on stderr, once, that the writer of a pipe is silent: the command waits for it as long as it takes."""
-    waits, ended = _Waits(time.monotonic()), Event()
-    try:
-        silent = path == "-" or Path(path).is_fifo()
-    except OSError:
-        silent = False  # Whoever opens it says why.
-    if not silent:
-        yield waits
-        return
-
-    def watch() -> None:
-        while not ended.wait(_SILENT_S / 2):
-            if waits.since is not None and time.monotonic() - waits.since >= _SILENT_S:
-                name = "standard input" if path == "-" else neutral(path)
-                write_stderr(f"aotidoctor: waiting for the writer of {name}; Ctrl+C stops\n")
-                return
-
-    Thread(target=watch, daemon=True).start()
-    try:
-        yield waits
-    finally:
-        ended.set()
-
-
-def _open_log(path: str, waits: _Waits) -> AbstractContextManager[BinaryIO]:
+def _open_log(path: str) -> AbstractContextManager[BinaryIO]:
     """The log as bytes. Raises CannotExamineError."""
     if path == "-":
         if sys.stdin is None:
             raise CannotExamineError("standard input is closed")
-        return nullcontext(BufferedReader(_Counted(sys.stdin.buffer, waits)))
+        return nullcontext(BufferedReader(_Counted(sys.stdin.buffer)))
     from aotidoctor.commands.classify import open_log
 
     stream = open_log(path)
-    return stream if stat.S_ISREG(os.fstat(stream.fileno()).st_mode) else BufferedReader(_Counted(stream, waits))
+    return stream if stat.S_ISREG(os.fstat(stream.fileno()).st_mode) else BufferedReader(_Counted(stream))
 
 
 class _Counted(RawIOBase):
     """A stream of unknown size: what comes counts as input as it comes."""
 
-    def __init__(self, stream: BinaryIO, waits: _Waits) -> None:
+    def __init__(self, stream: BinaryIO) -> None:
         super().__init__()
-        self._stream, self._waits = stream, waits
+        self._stream = stream
 
     def readable(self) -> bool:
         """It is."""
@@ -277,9 +236,7 @@ class _Counted(RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # what BufferedReader gives
         """The next bytes, as many as there are."""
-        self._waits.since = time.monotonic()
         found = self._stream.read1(len(buffer))  # type: ignore[attr-defined]  # a BufferedReader, as open() makes it
-        self._waits.since = None
         buffer[: len(found)] = found
         count_stream_bytes(len(found))
         return len(found)

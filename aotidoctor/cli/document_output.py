@@ -22,6 +22,7 @@ from dataclasses import field
 from functools import partial
 from io import StringIO, TextIOWrapper
 from pathlib import Path
+from threading import Timer
 from typing import TypeVar
 
 import typer
@@ -329,6 +330,22 @@ def write_stderr(text: str) -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(text)
         sys.stderr.flush()
+
+
+# So long a user waits for nothing that he can see.
+PATIENCE_S = 5.0
+
+
+@contextmanager
+def notice_wait(text: str) -> Iterator[None]:
+    """Say on stderr, once, what is done, where the block takes longer than that: it goes on as long as it takes."""
+    timer = Timer(PATIENCE_S, lambda: write_stderr(f"aotidoctor: {neutral(text)}; Ctrl+C stops\n"))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 # Extras of `--report`.

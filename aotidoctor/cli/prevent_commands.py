@@ -18,6 +18,7 @@ from aotidoctor.cli.document_output import (
     chosen_format,
     exit_with_error_document,
     json_document,
+    notice_wait,
     write_documents,
     write_output,
     write_stderr,
@@ -320,7 +321,7 @@ def stamp(
     """
     from aotidoctor.commands.stamp_and_fix import stamp_package
 
-    with exit_with_error_document(STAMP_SCHEMA if json else None, package):
+    with exit_with_error_document(STAMP_SCHEMA if json else None, package), notice_wait(f"copying {package}"):
         done = stamp_package(package, exported, output, model_name=model_name)
     if json:
         write_stdout(json_document(STAMP_SCHEMA, asdict(done)))
@@ -357,7 +358,7 @@ def fix(name: Name, package: opt.Package, output: FixOutput, *, json: opt.Json =
     """
     from aotidoctor.commands import stamp_and_fix as command
 
-    with exit_with_error_document(FIX_SCHEMA if json else None, package):
+    with exit_with_error_document(FIX_SCHEMA if json else None, package), notice_wait(f"copying {package}"):
         done = command.fix(name, package, output)
     if json:
         write_stdout(json_document(FIX_SCHEMA, asdict(done)))

@@ -23,7 +23,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aotidoctor.files import O_BINARY, O_CLOEXEC, O_NONBLOCK, open_regular
+from aotidoctor.files import O_BINARY, O_CLOEXEC, O_NONBLOCK, open_regular, read_range
 from aotidoctor.fleet.items import EXECUTING, FleetItem
 from aotidoctor.model.case import Host, TmpdirState
 from aotidoctor.model.record import as_object, record, to_json, values_of
@@ -66,6 +66,8 @@ class Settings:
 
 # Digests. Before the digest of a version, which is none of content.
 DIGEST_VERSION = "version:"
+# A larger file is known by its size, its time and its ends: a batch is not what reads all of it.
+MOST_HASHED = 1 << 30
 _CHUNK = 1 << 20
 # Of a folder: a model repository has fewer files than that.
 MOST_FILES = 20_000
@@ -80,7 +82,8 @@ class NotReadableError(OSError):
 def content_digest(path: str) -> tuple[str, int]:
     """The sha256 of a file, and its size; of a folder, those of the names and contents below it.
 
-    A bare library has none: the files beside it decide, too. That of a URL covers the version that the server reports.
+    A bare library has none: the files beside it decide, too. That of a URL covers the version that the server reports;
+    that of a file beyond ``MOST_HASHED`` and of a folder with one is of a version, too.
 
     Raises OSError and CannotExamineError.
     """
@@ -96,8 +99,13 @@ def content_digest(path: str) -> tuple[str, int]:
         return _folder_digest(path)
     descriptor = os.open(path, os.O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_BINARY)
     with open(descriptor, "rb", buffering=0) as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise NotReadableError(f"{path} is not a regular file")
+        if status.st_size > MOST_HASHED:
+            ends = stream.read(_CHUNK) + read_range(descriptor, _CHUNK, status.st_size - _CHUNK)
+            facts = f"{status.st_size}\0{status.st_mtime_ns}\0".encode()
+            return DIGEST_VERSION + hashlib.sha256(facts + ends).hexdigest(), status.st_size
         digest, size = hashlib.sha256(), 0
         while data := stream.read(_CHUNK):
             if not size and data.startswith(b"\x7fELF"):
@@ -108,7 +116,7 @@ def content_digest(path: str) -> tuple[str, int]:
 
 
 def _folder_digest(path: str) -> tuple[str, int]:
-    digest, total, number = hashlib.sha256(), 0, 0
+    digest, total, number, prefix = hashlib.sha256(), 0, 0, ""
     for here, folders, names in os.walk(path):
         folders.sort()
         for file in (os.path.join(here, name) for name in sorted(names)):
@@ -118,9 +126,10 @@ def _folder_digest(path: str) -> tuple[str, int]:
             if number > MOST_FILES:
                 raise NotReadableError(f"{path} has more than {MOST_FILES:,} files")
             one, size = content_digest(file)
+            prefix = DIGEST_VERSION if one.startswith(DIGEST_VERSION) else prefix
             digest.update(f"{os.path.relpath(file, path)}\0{one}\0".encode("utf-8", "surrogateescape"))
             total += size
-    return digest.hexdigest(), total
+    return prefix + digest.hexdigest(), total
 
 
 @lru_cache(maxsize=1)

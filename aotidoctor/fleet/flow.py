@@ -287,7 +287,7 @@ class FleetFlow:
         result = replace(_with_labels(result, known.item, self.context.redact), key=known.key)
         sha256, size = known.digests.get(file_of(known.item.path), (None, None))
         if sha256 is not None:
-            # The version of a URL is no digest of its content.
+            # The version of a URL or of a large file is no digest of its content.
             result = replace(result, sha256=None if sha256.startswith(DIGEST_VERSION) else sha256, size=size)
         result = replace(result, report=f"{REPORTS_FOLDER}/{result.item}.json" if report is not None else None)
         self.context.folder.add(result, report)

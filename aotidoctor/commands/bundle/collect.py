@@ -221,6 +221,8 @@ _IN_OTHER_MEMBERS = (
 )  # fmt: skip
 _OTHER = "not used by aotidoctor; --include package sends it"
 _LISTED, _ENTRIES = 200, 5000
+# A larger package is not read in full.
+_MOST_HASHED = 1 << 30
 
 
 def collect(material: Material, wanted: BundleContents) -> tuple[list[Piece], list[Absent]]:
@@ -308,8 +310,11 @@ def _package_facts(job: BundleJob) -> Iterator[Collected]:
                 {"name": entry.name, "size": entry.size, "compressed": entry.compressed, "crc32": f"{entry.crc:08x}"}
                 for entry in entries[:_ENTRIES]
             ]
-            facts |= {"sha256": artifact.sha256 or blob.sha256(), "members": members}
+            sha256 = artifact.sha256 or (blob.sha256() if blob.size <= _MOST_HASHED else None)
+            facts |= {"sha256": sha256, "members": members}
     yield Piece(name="package/members.json", what="members of the package with sizes and CRCs", document=facts)
+    if artifact.size > _MOST_HASHED:
+        yield Absent(name="sha256 of the package", reason="it has more than 1 GiB and was not read in full")
     if "package" not in job.wanted.include:
         names = [member.name for member in artifact.members if not member.name.endswith(_IN_OTHER_MEMBERS)]
         for name in names[:_LISTED]:

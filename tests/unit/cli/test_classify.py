@@ -10,7 +10,7 @@ import threading
 import pytest
 from typer.testing import CliRunner
 
-from aotidoctor.cli import build_app, diagnose_commands
+from aotidoctor.cli import build_app, document_output
 
 SCHEMA = "RuntimeError: Could not find schema for mylib::custom_op.\n"
 
@@ -141,19 +141,18 @@ def test_a_pipe_whose_writer_is_silent_is_waited_for_and_the_wait_is_said(tmp_pa
             stream.write("RuntimeError: expected inputs vector size to be 4, but got 3\n")
 
     os.mkfifo(pipe)
-    monkeypatch.setattr(diagnose_commands, "_SILENT_S", 0.02)
-    monkeypatch.setattr(diagnose_commands, "write_stderr", write_line)
+    monkeypatch.setattr(document_output, "PATIENCE_S", 0.02)
+    monkeypatch.setattr(document_output, "write_stderr", write_line)
     writer = threading.Thread(target=write, daemon=True)
     writer.start()
     result = call(pipe, "--json")
     writer.join(60)
-    assert lines == [f"aotidoctor: waiting for the writer of {pipe}; Ctrl+C stops\n"]
+    assert lines == [f"aotidoctor: reading {pipe} to its end; Ctrl+C stops\n"]
     assert json.loads(result.stdout)["diagnoses"][0]["cause"] == "input-count"
 
 
 def test_a_file_is_not_waited_for(tmp_path, monkeypatch):
     (tmp_path / "a.log").write_text("RuntimeError: expected inputs vector size to be 4, but got 3\n")
-    monkeypatch.setattr(diagnose_commands, "_SILENT_S", 0.0)
     result = call(tmp_path / "a.log", "--json")
-    assert "waiting" not in result.stderr
+    assert "to its end" not in result.stderr
     assert result.exit_code == 1

@@ -33,6 +33,25 @@ def test_a_bare_library_a_pipe_and_what_is_absent_have_none(tmp_path):
         content_digest(str(tmp_path / "absent"))
 
 
+def test_a_large_file_is_known_by_its_version_and_not_read_in_full(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "MOST_HASHED", 3 << 20)
+    path = tmp_path / "models" / "m.pt2"
+    path.parent.mkdir()
+    path.write_bytes(bytes(4 << 20))
+    read = []
+    monkeypatch.setattr(
+        cache, "read_range", lambda at, size, start: read.append((size, start)) or os.pread(at, size, start)
+    )
+    first, size = content_digest(str(path))
+    assert (first.startswith(cache.DIGEST_VERSION), size, read) == (True, 4 << 20, [(1 << 20, 3 << 20)])
+    assert content_digest(str(path)) == (first, size)
+    assert content_digest(str(path.parent))[0].startswith(cache.DIGEST_VERSION)
+    with path.open("r+b") as stream:
+        stream.seek(-1, os.SEEK_END)
+        stream.write(b"x")
+    assert content_digest(str(path))[0] != first
+
+
 def folder(path):
     (path / "sub").mkdir(parents=True)
     (path / "sub" / "b").write_bytes(b"beta")

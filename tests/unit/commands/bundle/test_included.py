@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 import pytest
 
+from aotidoctor.commands.bundle import collect
 from aotidoctor.commands.bundle.bundle_members import Absent, BundleContents, BundleJob, Material
 from aotidoctor.commands.bundle.collect import included_files
 from aotidoctor.model.artifact import CrcState, Member
@@ -76,3 +78,16 @@ def test_weights_within_the_library_are_told_with_their_place(tmp_path):
     ((name, reason),) = told(included_files(job(tmp_path, "weights")))
     assert name == "weights"
     assert "(they are: so)" in reason
+
+
+def test_a_large_package_is_not_read_in_full_for_its_digest(tmp_path, monkeypatch):
+    asked = job(tmp_path)
+    report = asked.material.report
+    case = replace(report.case, artifact=replace(report.case.artifact, size=12, sha256=None))
+    asked = replace(asked, material=Material(report=replace(report, case=case)))
+    digests = []
+    for most in (12, 11):
+        monkeypatch.setattr(collect, "_MOST_HASHED", most)
+        facts, *rest = collect._package_facts(asked)
+        digests.append((facts.document["sha256"], "sha256 of the package" in [item.name for item in rest]))
+    assert digests == [(hashlib.sha256(b"0123WEIGHTS9").hexdigest(), False), (None, True)]
