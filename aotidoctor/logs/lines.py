@@ -183,6 +183,11 @@ _PREFIXES = tuple(
         rf"{_LEVEL}:[\w.]+:(?:\d+:)?",
         rf"[\w.-]+ - {_LEVEL} - ?",
         rf"(?:\[\d{{1,6}}/\d{{1,6}}\w{{0,6}}\] )?[\w.]{{1,80}}: \[{_LEVEL}\] ?",
+        # Python's, whose name of the logger stands before each line of a traceback, too.
+        (
+            r"(?P<level>WARN(?:ING)?|ERR(?:OR)?|CRITICAL|FATAL) +(?:\[[\w.#/:-]{1,80}\] )?[\w.]{1,80}:"
+            r" (?=Traceback \(most recent|  )"
+        ),
         rf"{_LEVEL} +(?:\[[\w.#/:-]+(?: [\w.#/:-]+){{0,8}}\] ?|- )",
         r"(?P<level>INFO|DEBUG|TRACE|NOTICE|WARN(?:ING)?):? +(?=\S)",
         r"\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? ",
