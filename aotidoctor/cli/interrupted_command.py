@@ -48,21 +48,16 @@ def _write_document(name: str, given: dict[str, object]) -> None:
     if output.has_written():
         output.warn(f"{name} was interrupted by {by}; what it wrote before stands")
     elif "no_plugins" in given:
-        _write_report(name, given)
+        from aotidoctor.cli.execute import interrupted_report, present_report
+        from aotidoctor.cli.options import make_show
+
+        taken = given.keys() & signature(make_show).parameters.keys()
+        show = make_show((), **{key: given[key] for key in taken})  # type: ignore[arg-type]  # as Typer made them
+        path = next((str(given[key]) for key in ("package", "path") if isinstance(given.get(key), str)), "")
+        present_report(interrupted_report(name, path), replace(show, extras=()), os.environ)
     elif given.get("json") or format_ == "json":
         output.write_stdout(output.json_document(SCHEMA, {"command": name, "interrupted": by, "not_done": why}))
     elif "json" in given and format_ in (None, "rich", "md"):
         output.write_stdout(f" INTERRUPTED  {why}\n")
     else:
         output.warn(why)
-
-
-def _write_report(name: str, given: dict[str, object]) -> None:
-    """The report of a command that has one, in all formats that were requested."""
-    from aotidoctor.cli.execute import interrupted_report, present_report
-    from aotidoctor.cli.options import make_show
-
-    taken = given.keys() & signature(make_show).parameters.keys()
-    show = make_show((), **{key: given[key] for key in taken})  # type: ignore[arg-type]  # as Typer made them
-    path = next((str(given[key]) for key in ("package", "path") if isinstance(given.get(key), str)), "")
-    present_report(interrupted_report(name, path), replace(show, extras=()), os.environ)

@@ -46,7 +46,7 @@ class CommandEntry(NamedTuple):
     """
 
     place: str
-    examples: tuple[str, ...]
+    examples: tuple[str, ...] = ()
     words: Mapping[str, CommandEntry] = {}
     rest: bool = False
     minor: bool = False

@@ -187,7 +187,9 @@ def bundle(
     opt.require_one_source(inputs, generate=wanted.generate)
     if run and from_ is not None:
         raise typer.BadParameter("--run and --from cannot be combined", param_hint="--from")
-    _check_words(redact_word)
+    short = [word for word in redact_word or () if len(word) < 3]
+    if short:
+        raise typer.BadParameter(f"{short[0]!r} is too short to search for", param_hint="--redact-word")
     contents = BundleContents(
         logs=tuple(log or ()),
         include=tuple(item.value for item in include or ()),
@@ -229,12 +231,6 @@ def bundle(
     text = listing(made, place=str(place), map_place=map_place, dry=dry_run, brief=quiet)
     write_stdout(dump_json(made.manifest) if json else text)
     raise typer.Exit(exit_status(report, fail_on.value))
-
-
-def _check_words(words: list[str] | None) -> None:
-    short = [word for word in words or () if len(word) < 3]
-    if short:
-        raise typer.BadParameter(f"{short[0]!r} is too short to search for", param_hint="--redact-word")
 
 
 def _fail_bundle(message: str) -> NoReturn:

@@ -203,7 +203,10 @@ def rehearse(
     Runs the package's native code in a child. Names become slots, types and batches as in the release: swapped inputs,
     types that are read as different types, and rows of other requests show as different outputs.
     """
-    expectations = renamed_tensors(send)
+    table = dict(text.partition("=")[::2] for text in send or ())
+    if not all(name and path for name, path in table.items()):
+        raise typer.BadParameter("write NAME=PATH, such as INPUT__1=args[1]['a']", param_hint="--send")
+    expectations = {name: path.replace('"', "'") for name, path in table.items()}
     from aotidoctor.commands import triton as server
 
     request = server.RehearsalRequest(
@@ -215,11 +218,3 @@ def rehearse(
         show,
         lambda on_event: server.rehearse(model_dir, request, argv=argv(), environ=os.environ, on_event=on_event),
     )
-
-
-def renamed_tensors(pairs: list[str] | None) -> dict[str, str]:
-    """``NAME=PATH`` pairs as a table."""
-    table = dict(text.partition("=")[::2] for text in pairs or ())
-    if not all(name and path for name, path in table.items()):
-        raise typer.BadParameter("write NAME=PATH, such as INPUT__1=args[1]['a']", param_hint="--send")
-    return {name: path.replace('"', "'") for name, path in table.items()}

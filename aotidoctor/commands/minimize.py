@@ -26,7 +26,6 @@ from aotidoctor.interruption import interruptible
 from aotidoctor.localize.comparison import FINE, read_comparison
 from aotidoctor.localize.stages import DECOMPOSED, EXPORTED, read_stage
 from aotidoctor.model.answers import PartCut, parse_answer
-from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.errors import CannotExamineError, UsageError, examining
 from aotidoctor.model.evidence import FactValue
@@ -41,7 +40,6 @@ from aotidoctor.probes.stages import stage_request
 from aotidoctor.runner.portable import make_runner
 from aotidoctor.triage import open_case
 from aotidoctor.triage.compile_cache import CompileCache, open_cache
-from aotidoctor.triage.missing_file import no_such_file
 from aotidoctor.triage.state import Session
 
 # What to try next.
@@ -384,9 +382,8 @@ def minimize(
 def _case(package: str, inputs: str, options: Options, environ: Mapping[str, str]) -> Case:
     open_case.check_reference(options.reference)
     case, _ = open_case.open_case(package, inputs, options, environ)
-    if case.artifact.kind is ArtifactKind.MISSING:
-        raise CannotExamineError(no_such_file(package))
-    if case.artifact.names_unsafe or case.artifact.bad_crc or case.model is None:
+    open_case.refuse_damaged(case.artifact)
+    if case.model is None:
         raise CannotExamineError(f"{package}: {case.artifact.problem or 'it is not a package that is executed'}")
     if case.inputs is None:
         raise CannotExamineError(str(case.inputs_error or f"{inputs}: no inputs"))

@@ -124,11 +124,6 @@ def level_of(text: str) -> str:
     return _WORDS[word["word"].lower()] if word is not None else ""
 
 
-def level_of_name(name: str) -> str:
-    """The level that a word or a letter stands for; empty where it is no level."""
-    return _LETTERS.get(name) or _WORDS.get(name.lower(), "")
-
-
 def level_of_priority(priority: int) -> str:
     """The level of a syslog priority, with or without its facility."""
     priority %= 8
@@ -183,11 +178,6 @@ _PREFIXES = tuple(
         rf"{_LEVEL}:[\w.]+:(?:\d+:)?",
         rf"[\w.-]+ - {_LEVEL} - ?",
         rf"(?:\[\d{{1,6}}/\d{{1,6}}\w{{0,6}}\] )?[\w.]{{1,80}}: \[{_LEVEL}\] ?",
-        # Python's, whose name of the logger stands before each line of a traceback, too.
-        (
-            r"(?P<level>WARN(?:ING)?|ERR(?:OR)?|CRITICAL|FATAL) +(?:\[[\w.#/:-]{1,80}\] )?[\w.]{1,80}:"
-            r" (?=Traceback \(most recent|  )"
-        ),
         rf"{_LEVEL} +(?:\[[\w.#/:-]+(?: [\w.#/:-]+){{0,8}}\] ?|- )",
         r"(?P<level>INFO|DEBUG|TRACE|NOTICE|WARN(?:ING)?):? +(?=\S)",
         r"\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? ",
@@ -242,7 +232,7 @@ def _one(line: BareLine) -> BareLine | None:
             rank, thread = parts.get("rank"), parts.get("thread")
             named = parts.get("level") or parts.get("letter") or ""
             priority = parts.get("priority")
-            level = "doubtful" if parts.get("doubtful") else level_of_name(named)
+            level = "doubtful" if parts.get("doubtful") else (_LETTERS.get(named) or _WORDS.get(named.lower(), ""))
             level = level_of_priority(int(priority)) if priority else level
             return replace(
                 line,

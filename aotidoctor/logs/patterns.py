@@ -332,12 +332,6 @@ def number_lines(lines: Sequence[LogLine]) -> tuple[tuple[int, str], ...]:
     return tuple((line.number, line.text) for line in lines)
 
 
-def frame_of(text: str) -> str | None:
-    """The symbol of a ``frame #3: c10::Error::Error(...)`` line."""
-    found = _C10_FRAME.match(text)
-    return None if found is None else found["symbol"] or found["library"] or "??"
-
-
 def read_message(lines: Sequence[LogLine], at: int, *, stamped: bool = False) -> tuple[list[LogLine], list[str], int]:
     """The lines of the message that begins at ``at``, the frames below it, and where it ends.
 
@@ -347,7 +341,8 @@ def read_message(lines: Sequence[LogLine], at: int, *, stamped: bool = False) ->
     here = at + 1
     while here < len(lines) and len(body) < MOST_LINES:
         line = lines[here]
-        frame = frame_of(line.text)
+        found = _C10_FRAME.match(line.text)
+        frame = None if found is None else found["symbol"] or found["library"] or "??"
         if frame is not None:
             frames.append(frame)
         elif not line.text:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import platform
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.readers.package.blob import opened_blob, registered_source
 from aotidoctor.readers.package.read_package import MAX_MODELS, read_artifact, read_damage, read_exported
 from aotidoctor.readers.package.zip_archive import DEFAULT_CRC_LIMIT, NO_CRC_LIMIT
-from aotidoctor.triage.missing_file import examining_file, refuse_missing_code, unreadable_file
+from aotidoctor.triage.missing_file import examining_file, no_such_file, refuse_missing_code, unreadable_file
 
 if TYPE_CHECKING:
     from aotidoctor.model.artifact import Artifact, ExportedFacts, StampSeen
@@ -362,6 +362,31 @@ def check_reference(reference: str | None) -> None:
         raise CannotExamineError(problem)
     if damage := read_damage(reference or ""):
         raise CannotExamineError(f"{reference} {damage}")
+
+
+def refuse_damaged(artifact: Artifact, *, executed: bool = True) -> None:
+    """Raise CannotExamineError for a package that is not there and, if it is to be ``executed``, a damaged one."""
+    if artifact.kind is ArtifactKind.MISSING:
+        raise CannotExamineError(no_such_file(artifact.path))
+    if executed and (artifact.names_unsafe or artifact.bad_crc):
+        why = artifact.problem or "it is damaged or names files outside its folder, so it is not executed"
+        raise CannotExamineError(f"{artifact.path}: {why}")
+
+
+def require_contract(case: Case, unread: Sequence[NotChecked], advice: str) -> ModelContract:
+    """The contract, whole and with one reading; ``advice`` says what else would decide between several.
+
+    Raises CannotExamineError.
+    """
+    path, contract = case.artifact.path, case.contract
+    if contract is None:
+        reason = case.artifact.problem or next((item.reason for item in unread), "no wrapper.cpp of a model in it")
+        raise CannotExamineError(f"{path}: it does not contain a contract: {reason}")
+    if contract.args is None or contract.kwargs is None:
+        raise CannotExamineError(f"{path}: it does not contain a call spec")
+    if contract.readings:
+        raise CannotExamineError(f"{path}: {contract.open_leaves}; {advice}")
+    return contract
 
 
 def with_inputs(case: Case, live: InputSet | None = None) -> Case:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -33,7 +33,7 @@ from aotidoctor.localize.stages import AGREES, DECOMPOSED, DIFFERS, known_stages
 from aotidoctor.model.answers import Compiled, CompilerStep, parse_answer
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import ModelContract
-from aotidoctor.model.evidence import Evidence, FactValue, NotChecked
+from aotidoctor.model.evidence import FactValue, NotChecked
 from aotidoctor.model.jobs import change_fields
 from aotidoctor.model.record import JsonObject, record
 from aotidoctor.model.run import Exited, Outcome, Request
@@ -121,7 +121,7 @@ def _recompile(session: Session, cache: CompileCache, plan: Request) -> Recompil
     session.add([finding])
     session.ended(probe.name, ran.seconds + cached.seconds, finding.observed, ok=finding.kind == "agrees")
     if finding.facts.get("same_outputs") is True:
-        session.findings[:] = as_same_program(session.findings)
+        session.findings[:] = [item for item in session.findings if not is_another_program([item])]
         if finding.kind == "differs":
             session.add(compiler_bisect.wrong_kernel_evidence(session.case, session.history(), ran))
     if finding.kind == "differs" and session.history().has(recompiled.COMPARISON, *recompiled.OTHER_TYPES):
@@ -137,11 +137,6 @@ def _name_wrong_dtype(session: Session) -> None:
         session.leave_out(compiler_bisect.CODE, compiler_bisect.NAME, reason)
         return
     session.add(compiler_bisect.wrong_dtype_evidence(outcome))
-
-
-def as_same_program(findings: Sequence[Evidence]) -> list[Evidence]:
-    """The findings without "a different program", where compiling the reference gives the same bits."""
-    return [item for item in findings if not is_another_program([item])]
 
 
 def recompile_proof(session: Session) -> dict[str, str]:

@@ -313,7 +313,13 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
     session.add([item for item in old if item.code not in repeated])
     reading = read_logs(session, sent)
     before = saved_report.read_causes(sent.report)
-    diagnoses = _causes(session, before)
+    refuted = tuple(item.cause for item in before if item.is_refuted)
+    confirmed = {item.cause: item.confirmation for item in before if item.is_confirmed}
+    found = name_causes(session, refuted=refuted)
+    named = {item.cause for item in found}
+    both = [*found, *(item for item in log_diagnoses(session.findings) if item.cause not in named)]
+    ordered = sorted(both, key=lambda item: -item.severity.rank)
+    diagnoses = treated_run.apply_verdicts(ordered, TreatmentVerdicts(confirmed=confirmed, refuted=refuted))
     version = str(as_object(sent.report.get("tool")).get("version") or "")
     change = compare_verdicts(before, diagnoses, tool=version, path=path)
     session.add([change, *report_unused_parts(sent.problems, path)])
@@ -345,17 +351,6 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
             "made_at": text_of(sent.report.get("started")) or "",
         },
     )
-
-
-def _causes(session: Session, before: Sequence[saved_report.SavedCause]) -> tuple[Diagnosis, ...]:
-    """Today's causes with the results of the saved treatments; causes from logs come after package and runs."""
-    refuted = tuple(item.cause for item in before if item.is_refuted)
-    confirmed = {item.cause: item.confirmation for item in before if item.is_confirmed}
-    found = name_causes(session, refuted=refuted)
-    named = {item.cause for item in found}
-    both = [*found, *(item for item in log_diagnoses(session.findings) if item.cause not in named)]
-    ordered = sorted(both, key=lambda item: -item.severity.rank)
-    return treated_run.apply_verdicts(ordered, TreatmentVerdicts(confirmed=confirmed, refuted=refuted))
 
 
 def read_logs(session: Session, sent: SentFile) -> LogReading | None:

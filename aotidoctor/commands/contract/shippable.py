@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Options
 from aotidoctor.model.contract import LeafSpec, ModelContract
 from aotidoctor.model.errors import CannotExamineError
@@ -23,7 +22,6 @@ from aotidoctor.model.inputs import Container, Leaf, Tree
 from aotidoctor.model.record import record
 from aotidoctor.model.torch_names import ITEMSIZE
 from aotidoctor.triage import open_case
-from aotidoctor.triage.missing_file import no_such_file
 
 
 @record
@@ -57,19 +55,9 @@ def read_contract(
     """
     options = Options(model_name=model_name, reference=reference)
     case, unread = open_case.open_case(path, inputs, options, environ)
-    if case.artifact.kind is ArtifactKind.MISSING:
-        raise CannotExamineError(no_such_file(case.artifact.path))
-    contract = case.contract
-    if contract is None:
-        reason = case.artifact.problem or next((item.reason for item in unread), "no wrapper.cpp of a model in it")
-        raise CannotExamineError(f"{case.artifact.path}: it does not contain a contract: {reason}")
-    if contract.args is None or contract.kwargs is None:
-        raise CannotExamineError(f"{case.artifact.path}: it does not contain a call spec")
-    if contract.readings:
-        raise CannotExamineError(
-            f"{case.artifact.path}: {contract.open_leaves}; --inputs FILE with a call that works, or --reference "
-            "exported.pt2, resolves this"
-        )
+    advice = "--inputs FILE with a call that works, or --reference exported.pt2, resolves this"
+    open_case.refuse_damaged(case.artifact, executed=False)
+    contract = open_case.require_contract(case, unread, advice)
     sizes = [dim.expr for leaf in contract.leaves for dim in leaf.dims or () if dim.static is None and dim.expr]
     return ShippableContract(
         source=Path(path).name,

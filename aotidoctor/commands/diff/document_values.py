@@ -11,8 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
+from aotidoctor.model import load_toml
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.evidence import list_names
 from aotidoctor.model.fleet import DocumentDifference
@@ -149,122 +151,10 @@ class DifferenceRule(NamedTuple):
     why: str
 
 
-# Playbook, level and reason.
-_RULES: Mapping[str, Mapping[str, tuple[str | None, str, str]]] = {
-    "host": {
-        "platform": ("platform-mismatch", "decisive", "compiled code runs only on one system and architecture"),
-        "torch-release": (
-            "abi-mismatch",
-            "decisive",
-            "a package calls functions of torch whose set changes from release to release",
-        ),
-        "torch-build": ("abi-mismatch", "relevant", "builds of one release differ in their build options"),
-        "torch-cuda": ("driver-mismatch", "decisive", "the CUDA that torch was built for needs a driver to match"),
-        "torch-abi": ("abi-mismatch", "decisive", "the two ABIs of std::string do not link with each other"),
-        "torch": ("toolchain-missing", "decisive", "nothing can be loaded without torch"),
-        "isa": ("isa-mismatch", "relevant", "packages are compiled for the instructions of the build machine"),
-        "isa-needed": ("isa-mismatch", "decisive", "the package was compiled for these instructions"),
-        "gpu": ("gpu-arch-mismatch", "decisive", "GPU code is compiled for a compute capability"),
-        "gpu-name": ("gpu-arch-mismatch", "minor", "a different GPU of the same compute capability"),
-        "gpu-none": ("device-unavailable", "decisive", "a GPU package needs a GPU"),
-        "gpu-count": ("device-index", "relevant", "a device index counts the available GPUs"),
-        "driver": ("driver-mismatch", "relevant", "the driver determines which CUDA versions can run"),
-        "glibc": ("abi-mismatch", "relevant", "a .so requires the symbol versions of its build machine"),
-        "library": ("missing-library", "decisive", "the loader must find every library that the .so names"),
-        "symbol": ("abi-mismatch", "decisive", "no library there provides the symbol"),
-        "threads": (
-            "threads-exceed-build",
-            "relevant",
-            "some kernels have room only for the threads of the build machine",
-        ),
-        "memory": ("out-of-memory", "relevant", "weights and buffers must fit"),
-        "openmp": ("openmp-conflict", "relevant", "two OpenMP runtimes in one process hang or crash"),
-        "tmpdir": ("tmpdir", "decisive", "a package is unpacked there before it is loaded"),
-        "compiler": ("toolchain-missing", "relevant", "a package without .so is compiled when it is loaded"),
-        "tool": (None, "minor", "determines which probes can run, not what fails"),
-        "setting-threads": ("threads-exceed-build", "relevant", "determines the number of threads"),
-        "setting-device": ("device-unavailable", "relevant", "determines which GPUs are visible, and their numbers"),
-        "setting-library": ("missing-library", "relevant", "determines which libraries are found first"),
-        "setting-memory": ("out-of-memory", "relevant", "determines how memory is allocated"),
-        "setting-cuda": ("cuda-race", "relevant", "determines in which order kernels run and errors surface"),
-        "setting-aoti": ("load-api", "relevant", "read by torch or by the package itself"),
-        "setting": (None, "minor", "no playbook names this variable"),
-        "python": (None, "minor", "a package does not depend on the version of Python"),
-        "system-software": (None, "minor", "its relevant parts are compared separately"),
-        "distribution-package": ("abi-mismatch", "relevant", "torch loads it into the same process"),
-    },
-    "package": {
-        "kind": ("artifact-wrong-kind", "decisive", "only an AOTInductor package can be loaded with this API"),
-        "layout": ("load-api", "relevant", "the layout determines which loader accepts it"),
-        "models": ("model-name", "decisive", "a model is loaded by its name"),
-        "machine": ("platform-mismatch", "decisive", "compiled code runs only on one architecture"),
-        "backend": ("backend-unsupported", "decisive", "the runtime must have every backend that the methods need"),
-        "data-key": (
-            "weights-not-loaded",
-            "relevant",
-            "data are found by their keys, and the .ptd must be of the same export",
-        ),
-        "needed": ("missing-library", "relevant", "the loader must find every library that the .so names"),
-        "feature": (None, "minor", "a debug facility that was compiled in"),
-        "device": ("load-device", "decisive", "it was compiled for a different device"),
-        "package-isa": ("isa-mismatch", "decisive", "one needs CPU instructions that the other does not"),
-        "capability": ("gpu-arch-mismatch", "decisive", "GPU code is compiled for a compute capability"),
-        "package-torch": ("abi-mismatch", "relevant", "compiled with a different release of torch"),
-        "package-abi": ("abi-mismatch", "decisive", "the two ABIs of std::string do not link with each other"),
-        "package-cuda": ("driver-mismatch", "relevant", "compiled with a different CUDA version"),
-        "package-threads": ("threads-exceed-build", "relevant", "compiled for a different number of threads"),
-        "operators": ("custom-op-missing", "relevant", "a custom operator must be registered before loading"),
-        "weights-place": ("weights-not-loaded", "relevant", "weights outside the .so must be loaded or found"),
-        "damage": ("artifact-corrupt", "decisive", "a member's bytes differ from those that were written"),
-        "random": ("nondeterministic", "relevant", "results differ between runs by design"),
-        "uninitialized": ("uninitialized-read", "relevant", "a kernel reads uninitialized memory"),
-        "kernels": ("codegen-bug", "relevant", "different generated code for the same model"),
-        "origin": (None, "minor", "where and with what it was built"),
-        "content": (None, "minor", "the files differ; the differences are listed one by one"),
-        "constant": ("weights-mismatch", "decisive", "weights are found by name, and must have its type and shape"),
-        "weight-bytes": ("weights-differ", "relevant", "the same weights have the same checksum"),
-        "leaf": ("input-tree", "decisive", "a call must have the same leaves"),
-        "leaf-keyword": ("input-kwargs", "decisive", "a keyword argument must be passed as such"),
-        "leaf-kind": ("input-nontensor", "decisive", "a tensor is not a constant"),
-        "leaf-dtype": ("input-dtype", "decisive", "inputs are read as the dtype that was compiled"),
-        "leaf-rank": ("input-rank", "decisive", "sizes are read by position"),
-        "leaf-shape": ("input-shape", "decisive", "a static size is compiled in"),
-        "leaf-range": ("input-range", "decisive", "sizes beyond the compiled range are not guarded"),
-        "leaf-stride": ("input-stride", "decisive", "elements are found by the strides that were compiled"),
-        "leaf-symbol": ("input-shape-disagree", "relevant", "sizes that are one symbol must be equal"),
-        "leaf-device": ("input-device", "decisive", "memory of a different device cannot be read"),
-        "output": ("output-spec", "relevant", "the caller gets a different result"),
-    },
-    "inputs": {
-        "given": ("input-count", "decisive", "a call must have the same leaves"),
-        "given-keyword": ("input-kwargs", "decisive", "a keyword argument must be passed as such"),
-        "given-kind": ("input-nontensor", "decisive", "only tensors reach the compiled code"),
-        "given-dtype": ("input-dtype", "decisive", "inputs are read as the dtype that was compiled"),
-        "given-rank": ("input-rank", "decisive", "sizes are read by position"),
-        "given-shape": ("input-shape", "relevant", "a different size, inside or outside the compiled range"),
-        "given-stride": ("input-stride", "decisive", "elements are found by the strides that were compiled"),
-        "given-device": ("input-device", "decisive", "memory of a different device cannot be read"),
-        "given-layout": ("input-layout", "decisive", "only strided tensors can be read"),
-        "given-lazy": ("input-lazy-bit", "decisive", "compiled code ignores the lazy bit"),
-        "given-offset": ("input-stride", "minor", "a different offset in its storage"),
-        "given-alias": ("input-alias", "relevant", "inputs that share memory see each other's writes"),
-        "given-nan": ("input-nan", "relevant", "NaN and Inf go through to the outputs"),
-        "given-values": ("index-out-of-range", "relevant", "integers that are indices must be in range"),
-        "given-constant": ("input-constant-changed", "relevant", "a value that was baked in is not read again"),
-        "given-detail": (None, "minor", "no playbook names this property"),
-        "given-problem": ("inputs-file-corrupt", "decisive", "an unreadable file passes no inputs"),
-    },
-    "outcome": {
-        "verdict": (None, "outcome", "the outcome"),
-        "cause": (None, "outcome", "diagnosed only on one side"),
-        "finding": (None, "outcome", "found only on one side"),
-        "signature": (None, "outcome", "not the same failure"),
-        "run": (None, "outcome", "the same probe ended differently"),
-        "tool-version": (None, "minor", "different versions of aotidoctor may find different things"),
-    },
-}
 DIFFERENCE_RULES = {
-    kind: DifferenceRule(area, *others) for area, rules in _RULES.items() for kind, others in rules.items()
+    kind: DifferenceRule(area, playbook or None, level, why)
+    for area, rules in load_toml(Path(__file__).with_name("differences.toml").read_text(encoding="utf-8")).items()
+    for kind, (playbook, level, why) in rules.items()
 }
 
 

@@ -12,12 +12,10 @@ from aotidoctor.commands.map.hints import find_hints
 from aotidoctor.commands.map.static_map import draw_static_map
 from aotidoctor.commands.map.timed_calls import measure_calls
 from aotidoctor.interruption import interruptible
-from aotidoctor.model.artifact import ArtifactKind
-from aotidoctor.model.case import Case, Options
+from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.package_map import PackageMap
 from aotidoctor.triage import open_case
-from aotidoctor.triage.missing_file import no_such_file
 from aotidoctor.triage.state import Session
 
 if TYPE_CHECKING:
@@ -37,7 +35,10 @@ def draw_map(
     open_case.check_reference(options.reference)
     with interruptible():
         case, _ = open_case.open_case(package, inputs, options, environ)
-        _refuse(case)
+        open_case.refuse_damaged(case.artifact, executed=case.inputs is not None)
+        for path, problem in ((package, case.artifact.problem), (case.inputs_path, case.inputs_error)):
+            if problem is not None:
+                raise CannotExamineError(f"{path}: {problem}")
         drawn = draw_static_map(case)
     if case.inputs is None or drawn.device != "cpu":
         notes = drawn.notes if case.inputs is None else (*drawn.notes, _GPU)
@@ -53,17 +54,3 @@ def draw_map(
         finally:
             runs.forget()
     return replace(drawn, hints=find_hints(case, drawn))
-
-
-def _refuse(case: Case) -> None:
-    artifact = case.artifact
-    if artifact.kind is ArtifactKind.MISSING:
-        raise CannotExamineError(no_such_file(artifact.path))
-    if artifact.problem is not None:
-        raise CannotExamineError(f"{artifact.path}: {artifact.problem}")
-    if case.inputs_error is not None:
-        raise CannotExamineError(f"{case.inputs_path}: {case.inputs_error}")
-    if case.inputs is not None and (artifact.names_unsafe or artifact.bad_crc):
-        raise CannotExamineError(
-            f"{artifact.path}: it is damaged or names files outside its folder, so it is not executed"
-        )

@@ -13,7 +13,6 @@ from aotidoctor.commands.diagnose_package import early_modules, runner_or_new
 from aotidoctor.commands.sweep.planned_calls import SweepPoint, plan_calls
 from aotidoctor.interruption import interruptible
 from aotidoctor.localize.comparison import FINE, read_comparison
-from aotidoctor.model.artifact import ArtifactKind
 from aotidoctor.model.case import Case, Options
 from aotidoctor.model.contract import ModelContract
 from aotidoctor.model.errors import CannotExamineError
@@ -28,7 +27,6 @@ from aotidoctor.probes.probe import succeeded
 from aotidoctor.readers.inputs.live_and_generated import describe_generated
 from aotidoctor.runner.runner import Runner
 from aotidoctor.triage import open_case
-from aotidoctor.triage.missing_file import no_such_file
 from aotidoctor.triage.state import Session
 from aotidoctor.triage.static_checks import run_checks
 
@@ -155,7 +153,10 @@ def sweep(
     began = time.monotonic()
     deadline = None if options.budget is None else began + options.budget
     with interruptible():
-        case, contract = _case(package, options, environ)
+        open_case.check_reference(options.reference)
+        case, unread = open_case.open_case(package, None, options, environ)
+        open_case.refuse_damaged(case.artifact)
+        contract = open_case.require_contract(case, unread, "--reference exported.pt2 resolves this")
     known = case.reference
     if known is None and case.stamp is not None and case.stamp.stamp is not None:
         known = case.stamp.stamp.facts
@@ -195,22 +196,6 @@ def sweep(
         torch=torch,
         interrupted=interrupted,
     )
-
-
-def _case(package: str, options: Options, environ: Mapping[str, str]) -> tuple[Case, ModelContract]:
-    open_case.check_reference(options.reference)
-    case, unread = open_case.open_case(package, None, options, environ)
-    artifact, contract = case.artifact, case.contract
-    if artifact.kind is ArtifactKind.MISSING:
-        raise CannotExamineError(no_such_file(package))
-    if artifact.names_unsafe or artifact.bad_crc:
-        raise CannotExamineError(f"{package}: it is damaged or names files outside its folder, so it is not executed")
-    if contract is None or contract.args is None:
-        reason = artifact.problem or next((item.reason for item in unread), "no wrapper.cpp of a model in it")
-        raise CannotExamineError(f"{package}: it does not contain a contract: {reason}")
-    if contract.readings:
-        raise CannotExamineError(f"{package}: {contract.open_leaves}; --reference exported.pt2 resolves this")
-    return case, contract
 
 
 @record

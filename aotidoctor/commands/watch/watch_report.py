@@ -232,7 +232,12 @@ def report_on_program(
     outputs = [add_output_findings(session, one) for one in read_output(watched)]
     main, chain = main_log_reading(outputs), blame_input(session, outcome)
     _add_native_stack(session, outcome)
-    _add_not_examined(session, watched, outcome, request)
+    reasons = [("output", reason) for reason in unread_output(watched)]
+    if watched.no_core and outcome.error is None and isinstance(watched.ending, Signalled):
+        reasons.append(("core", watched.no_core))
+    if request.again is None and not succeeded(outcome) and request.no_again:
+        reasons.append(("rerun", request.no_again))
+    session.not_checked += [NotChecked(code=CODE, name=name, reason=reason) for name, reason in reasons]
     failed = not succeeded(outcome)
     try:
         if failed and not interrupted and request.again is not None:
@@ -284,16 +289,6 @@ def _add_native_stack(session: Session, outcome: Outcome) -> None:
     proper = inside and outcome.error is None
     for item in backtrace.read(session.case, History(), outcome):
         session.add([item if proper else replace(item, severity=Severity.INFO)])
-
-
-def _add_not_examined(session: Session, watched: WatchedProgram, outcome: Outcome, request: WatchRequest) -> None:
-    """Add what could have been examined and was not."""
-    reasons = [("output", reason) for reason in unread_output(watched)]
-    if watched.no_core and outcome.error is None and isinstance(watched.ending, Signalled):
-        reasons.append(("core", watched.no_core))
-    if request.again is None and not succeeded(outcome) and request.no_again:
-        reasons.append(("rerun", request.no_again))
-    session.not_checked += [NotChecked(code=CODE, name=name, reason=reason) for name, reason in reasons]
 
 
 def _words(outcome: Outcome) -> tuple[str, ...]:

@@ -102,9 +102,9 @@ def _value_figure(place: Localization) -> Figure | None:
     return _draw_figure(draw, text + more, words)
 
 
-def _error_rows(found: Sequence[OutputComparison]) -> tuple[ErrorRow, ...]:
-    """The outputs whose distance from a float64 run is known."""
-    return tuple(
+def _error_figure(found: Sequence[OutputComparison]) -> Figure | None:
+    """Errors of package and reference against float64, beside what rounding explains."""
+    rows = tuple(
         ErrorRow(
             label=one_line(item.path, 40),
             error=item.error,
@@ -114,12 +114,7 @@ def _error_rows(found: Sequence[OutputComparison]) -> tuple[ErrorRow, ...]:
         )
         for item in found
         if item.error is not None and math.isfinite(item.error)
-    )
-
-
-def _error_figure(found: Sequence[OutputComparison]) -> Figure | None:
-    """Errors of package and reference against float64, beside what rounding explains."""
-    rows = _error_rows(found)[:_ROWS]
+    )[:_ROWS]
     if not rows:
         return None
 

@@ -61,11 +61,6 @@ def code(text: str, limit: int = 400) -> Markup:
     return Markup("<code>{}</code>").format(line(text, limit)) if text else Markup("")
 
 
-def mark_wrong(text: str, limit: int = 400) -> Markup:
-    """``text`` as the part that is wrong, in words for those who do not see the colour."""
-    return Markup('<mark><span class="hidden">differs: </span>{}</mark>').format(line(text, limit))
-
-
 def anchor(name: str) -> str:
     """``name`` as the id of an element; empty where it is not one of ours."""
     return name if _ANCHOR.fullmatch(name) else ""
@@ -178,7 +173,7 @@ class PageWriter:
             case "bold":
                 return Markup("<b>{}</b>").format(text)
             case "wrong":
-                return mark_wrong(span.text, limit)
+                return Markup('<mark><span class="hidden">differs: </span>{}</mark>').format(line(span.text, limit))
             case "bar" | "bar open":
                 left, _, width = span.text.partition(" ")
                 return Markup('<span class="{}" style="left:{}%;width:{}%"></span>').format(span.look, left, width)

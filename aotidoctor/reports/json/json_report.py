@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from aotidoctor.model.artifact import StampSeen
     from aotidoctor.model.run import Ending, Outcome
-    from aotidoctor.model.serving_config import NameRow, NameTable
+    from aotidoctor.model.serving_config import NameRow
 
 
 # The file, as plain values.
@@ -196,16 +196,6 @@ def contract_json(found: ModelContract | None, *, whole: bool) -> dict[str, obje
     }
 
 
-def names_json(table: NameTable) -> dict[str, object]:
-    """The tensors of a package under the names of a release of Triton."""
-    return {
-        **pick_fields(table, "release servable"),
-        "inputs": [_name_row(row) for row in table.inputs],
-        "outputs": [_name_row(row) for row in table.outputs],
-        "obstacles": table.obstacles,
-    }
-
-
 def _name_row(row: NameRow) -> dict[str, object]:
     return {**values_of(row), "dims": [_dim(dim) for dim in row.dims] if row.dims is not None else None}
 
@@ -319,7 +309,12 @@ def report_document(report: Report) -> dict[str, object]:
     case = report.case
     further: dict[str, object] = {"debug_settings": DEBUG_SETTINGS} if report.command == "env" else {}
     if report.names is not None:
-        further["names"] = names_json(report.names)
+        further["names"] = {
+            **pick_fields(report.names, "release servable"),
+            "inputs": [_name_row(row) for row in report.names.inputs],
+            "outputs": [_name_row(row) for row in report.names.outputs],
+            "obstacles": report.names.obstacles,
+        }
     further |= {name: value for name, value in pick_fields(report, "compat history").items() if value is not None}
     return {
         "schema": SCHEMA,

@@ -58,17 +58,6 @@ def log_next_steps(report: Report) -> tuple[str, ...]:
     return tuple(step for step in report.extra.get("next", "").split("\n") if step)
 
 
-def log_facts(log: LogReading) -> list[tuple[str, str]]:
-    """Label and text: what else the log reports the machine and the processes."""
-    rows = [
-        ("names", ", ".join(f"{name} {text}" for name, text in sorted(log.versions.items()))),
-        ("from", ", ".join(one_line(origin) for origin in log.origins[:8])),
-        ("not read", "; ".join(log.problems)),
-        ("also", f"{log.more_events:,} more, not kept" if log.more_events else ""),
-    ]
-    return [(label, text) for label, text in rows if text]
-
-
 def _first(event: LogEvent) -> str:
     """The telling line: of a C++ exception the one with the message."""
     lines = [line.strip() for line in event.text.splitlines() if line.strip()]
@@ -108,7 +97,13 @@ def log_blocks(report: Report, detail: int) -> tuple[Block, ...]:
         more=f"{left} more" if left else "",
         noun="more events",
     )
-    facts = log_facts(log)
+    rows = [
+        ("names", ", ".join(f"{name} {text}" for name, text in sorted(log.versions.items()))),
+        ("from", ", ".join(one_line(origin) for origin in log.origins[:8])),
+        ("not read", "; ".join(log.problems)),
+        ("also", f"{log.more_events:,} more, not kept" if log.more_events else ""),
+    ]
+    facts = [(label, text) for label, text in rows if text]
     return (*((table,) if lines else ()), *((Pairs(rows=facts),) if facts else ()))
 
 

@@ -270,11 +270,6 @@ def quote_url(text: str, kept: str = "") -> str:
     return "".join(chr(byte) if byte in plain else f"%{byte:02X}" for byte in text.encode())
 
 
-def utf16_form(word: str) -> str:
-    """UTF-16 of ``word`` that was decoded as if it were a single-byte encoding."""
-    return "\0".join(word)
-
-
 def obscured_forms(word: str) -> tuple[str, ...]:
     """``word`` in hexadecimal and backwards; none for a short one, which would be found by chance."""
     if len(word) < SUBSTRING:
@@ -347,7 +342,7 @@ def expressions(name: Name, *, strict: bool) -> Iterator[Kind]:
         return
     inside = strict and len(name.text) >= SUBSTRING
     yield _anywhere(name.text) if name.everywhere else _bounded_kind(name.text, inside=inside)
-    for form in (*escaped_forms(name.text), utf16_form(name.text)):
+    for form in (*escaped_forms(name.text), "\0".join(name.text)):
         if len(form) > len(name.text):
             yield replace(_anywhere(form), escaped=True)
     if strict:

@@ -62,11 +62,6 @@ NEUTRAL = _Neutral()
 
 
 # What rich may know of a stream, without writing to it.
-def rich_settings(stream: TextIO) -> IO[str]:
-    """A file with the encoding, the width and the terminal of ``stream``, which takes everything and keeps nothing."""
-    return cast("IO[str]", _Looks(stream))
-
-
 @final
 class _Looks:
     def __init__(self, stream: TextIO) -> None:
@@ -102,7 +97,7 @@ def capture_for_stream(show: Show, *, stream: TextIO, environ: Mapping[str, str]
     Where it is no terminal, lines have ``unfolded`` columns: nothing folds at its edge, and what a line holds is found
     by searching for it.
     """
-    looks = rich_settings(stream)
+    looks = cast("IO[str]", _Looks(stream))
     columns = environ.get("COLUMNS", "")
     # Some terminals and programs that start others say 0 for "not known".
     environ = {name: value for name, value in environ.items() if name != "COLUMNS"}
