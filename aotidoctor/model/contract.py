@@ -166,14 +166,19 @@ class OutputSpec:
     kind: str = "tensor"
 
 
+GENERATED = ("cpp", "triton", "metal")
+"""Kinds of calls whose code the compiler wrote."""
+
+
 @record
 class KernelCall:
     """One call in call order.
 
-    ``kind`` is ``cpp`` (generated C++), ``triton``, ``extern`` (``aoti_torch_*`` shim) or ``custom`` (proxy executor).
-    ``origins`` are ATen names (``aten.mm``). ``grid``, ``warps``, ``shared`` are launch settings of a Triton kernel,
-    as text; ``guarded`` tells that the wrapper leaves out a launch with an empty grid; ``unchecked`` that it does not
-    look at the status that the operator returns, so that an error of the operator leaves an unfinished output.
+    ``kind`` is ``cpp`` (generated C++), ``triton``, ``metal``, ``extern`` (``aoti_torch_*``) or ``custom`` (proxy
+    executor). ``origins`` are ATen names (``aten.mm``). ``grid``, ``warps``, ``shared`` are launch settings of a Triton
+    kernel, as text; of a Metal kernel ``grid`` are its threads. ``guarded`` tells that the wrapper leaves out a launch
+    with an empty grid; ``unchecked`` that it does not look at the status that the operator returns, so that an error of
+    the operator leaves an unfinished output.
     """
 
     name: str
@@ -248,7 +253,7 @@ class KernelParameter:
 class KernelBody:
     """The place of a kernel's source: ``lines`` lines of ``member`` from ``line`` (counted from 1).
 
-    ``kind`` is ``cpp`` or ``triton``; a Triton source is a comment in the wrapper.
+    ``kind`` is ``cpp``, ``triton`` or ``metal``; a Triton source is a comment in the wrapper.
     """
 
     name: str

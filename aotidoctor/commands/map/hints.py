@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from aotidoctor.localize.call_timeline import text_of
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import KernelBody
+from aotidoctor.model.contract import GENERATED, KernelBody
 from aotidoctor.model.evidence import plural
 from aotidoctor.model.package_map import MapBuffer, MapCall, MapHint, PackageMap
 from aotidoctor.reports.text import short_time, size
@@ -91,7 +91,7 @@ def _copies(drawn: PackageMap) -> Iterator[MapHint]:
         for name in call.writes:
             weights = [buffers[one] for one in call.reads if buffers[one].role == "weight"]
             laid_out = any(_has_same_elements(buffers[name], one) for one in weights)
-            if call.kind in ("cpp", "triton") and (laid_out or _only_copies(call)):
+            if call.kind in GENERATED and (laid_out or _only_copies(call)):
                 writers[name] = call.index
             else:
                 writers.pop(name, None)
@@ -186,7 +186,7 @@ def _scratch(drawn: PackageMap) -> Iterator[MapHint]:
             kind="operator-memory",
             text=f"the call held {size(peak.allocated)} at most: {size(peak.allocated - peak.bytes)} more than its "
             "buffers, taken by operators in between",
-            calls=tuple(call.index for call in drawn.calls if call.kind not in ("cpp", "triton")),
+            calls=tuple(call.index for call in drawn.calls if call.kind not in GENERATED),
         )
 
 

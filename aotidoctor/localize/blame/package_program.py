@@ -15,7 +15,15 @@ from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.kernels.value_trees import Column, ElementMemory, IterationGrid, KernelFlow, Read, UnknownError, reads
 from aotidoctor.localize.call_timeline import text_of
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import ConstantSpec, KernelBody, KernelCall, KernelParameter, LeafSpec, ModelContract
+from aotidoctor.model.contract import (
+    GENERATED,
+    ConstantSpec,
+    KernelBody,
+    KernelCall,
+    KernelParameter,
+    LeafSpec,
+    ModelContract,
+)
 from aotidoctor.model.expr import evaluate, solve
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.localization import Element
@@ -26,7 +34,6 @@ from aotidoctor.model.torch_names import contiguous_stride, element_dtype, index
 _HANDLE = "_handle"
 # The file begins on this line.
 _OPENING = "async_compile.triton("
-GENERATED = ("cpp", "triton")
 
 
 @dataclass(slots=True)

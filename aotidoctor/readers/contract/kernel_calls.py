@@ -58,6 +58,8 @@ def read_kernels(
         elif kind == "triton":
             name = triton_name(call)
             launch = launches.get(f"{name}@{call.line}") or launches.get(name)
+        elif kind == "metal" and name in launches:
+            launch = replace(launches[name], grid=call.values)
         one = KernelCall(
             name=name,
             kind=kind,
@@ -82,11 +84,13 @@ def read_kernels(
 
 
 def kind_of(call: Statement) -> str:
-    """The kind of a call: ``cpp``, ``triton``, ``extern`` or ``custom``."""
+    """The kind of a call: ``cpp``, ``triton``, ``metal``, ``extern`` or ``custom``."""
     if call.function == PROXY:
         return "custom"
     if call.function.startswith("aoti_torch_"):
         return "extern"
+    if call.function.startswith("mps_lib_"):
+        return "metal"
     return "triton" if call.function.startswith("call_") else "cpp"
 
 
@@ -103,6 +107,8 @@ def is_complete(call: Statement, launches: Mapping[str, TritonLaunch]) -> bool:
             return len(parts) == _PROXY_ARGUMENTS and parts[4] == str(len(arguments_of(call)))
         case "triton":
             return triton_name(call) in launches or f"{triton_name(call)}@{call.line}" in launches
+        case "metal":
+            return call.function in launches
         case "cpp":
             return call.arguments.count("data_ptr") == sum(
                 found[2] is not None for found in _POINTER.finditer(call.arguments)
@@ -149,7 +155,7 @@ def written_and_read(call: Statement, launches: Mapping[str, TritonLaunch]) -> t
         case "cpp":
             pairs = [(found[2], found[1] is None) for found in _POINTER.finditer(call.arguments) if found[2]]
             return frozenset(name for name, out in pairs if out), frozenset(name for name, out in pairs if not out)
-        case "triton":
+        case "triton" | "metal":
             launch = launches.get(triton_name(call))
             inputs = launch.inputs if launch is not None else frozenset()
             # A tensor that is updated in place is given twice: to be read, and to be written.
@@ -194,6 +200,15 @@ def cpp_body(name: str, text: str, line: int, member: str) -> KernelBody:
     return KernelBody(
         name=name, kind="cpp", member=member, line=line, lines=text.count("\n") + 1, parameters=tuple(parameters)
     )
+
+
+def body_of(launch: TritonLaunch, member: str) -> KernelBody:
+    """The Triton or Metal kernel of ``launch``."""
+    if launch.name.startswith("mps_lib_"):
+        from aotidoctor.readers.contract.triton_launches import metal_body
+
+        return metal_body(launch, member)
+    return triton_body(launch, member)
 
 
 def triton_body(launch: TritonLaunch, member: str) -> KernelBody:
@@ -278,7 +293,7 @@ def read_kernel_sources(
     for launch in launches.values():
         _read_source(gathered, launch.name, launch.source, launch.line, wrapper_member)
         if launch.source and wrapper_member is not None:
-            gathered.bodies.append(triton_body(launch, wrapper_member))
+            gathered.bodies.append(body_of(launch, wrapper_member))
     return KernelFacts(
         bounds=tuple(gathered.bounds),
         bodies=tuple(gathered.bodies),

@@ -306,7 +306,11 @@ def read_contract(artifact: Artifact, model: ModelEntry) -> ModelContract | None
 
 
 def _launches(wrapper: Wrapper) -> tuple[Mapping[str, TritonLaunch], NotUnderstood]:
-    """The functions that launch Triton kernels; their reader is imported only for models that have some."""
+    """The Triton or Metal kernels; their readers are imported only for models that have some."""
+    if "MTL(" in wrapper.head:
+        from aotidoctor.readers.contract.triton_launches import read_metal_kernels
+
+        return read_metal_kernels(wrapper.head), NotUnderstood("launches")
     if "void call_" not in wrapper.launches.text:
         return {}, NotUnderstood("launches")
     from aotidoctor.readers.contract.triton_launches import read_triton_launches
@@ -340,7 +344,7 @@ def _mutated_inputs(body: Body, launches: Mapping[str, TritonLaunch]) -> frozens
             # Before 2.7 a launch does not show what is only read; a tensor that is updated is passed twice.
             names = arguments_of(call)
             written |= {name for name in names if names.count(name) > 1}
-        elif kind in ("cpp", "triton"):
+        elif kind in ("cpp", "triton", "metal"):
             written |= written_and_read(call, launches)[0]
     return frozenset(written & body.unpacked.keys())
 

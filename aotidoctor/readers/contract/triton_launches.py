@@ -1,4 +1,4 @@
-"""Parse the Triton kernels of a GPU package: launch settings, device code files and kernel sources.
+"""Parse the Triton and Metal kernels of a GPU package: launch settings, device code files and kernel sources.
 
 Each ``call_<kernel>`` function carries the Triton source in a comment. That source is read for facts (bound checks,
 random numbers) and is kept away from the rules that read C++. Kernels that were tuned by a first run have their
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from aotidoctor.kernels.expressions import parse_expr
+from aotidoctor.model.contract import KernelBody, KernelParameter
 from aotidoctor.model.expr import Opaque
 from aotidoctor.model.record import record
 from aotidoctor.readers.contract.run_impl_records import TritonLaunch
@@ -201,3 +202,51 @@ class _FunctionReader:
             source=source,
             line=line,
         )
+
+
+# Metal kernels, whose sources are constants at the top of the wrapper.
+_SOURCE = re.compile(r'(mps_lib_\d{1,6})(?:_source = |\()\(?R"MTL\(')
+_KERNEL = re.compile(r"kernel void generated_kernel\(([^{]{0,20000}?)\) \{")
+_PARAMETER = re.compile(r"(device|constant) (\w+)([*&]) (\w+)")
+
+
+def read_metal_kernels(head: str) -> Mapping[str, TritonLaunch]:
+    """The kernels by name, with their own sources: what is before them are Metal's own headers."""
+    kernels = {}
+    line, counted = 1, 0
+    for found in _SOURCE.finditer(head):
+        end = head.find(')MTL"', found.end())
+        kernel = _KERNEL.search(head, found.end(), max(end, found.end()))
+        if kernel is None:
+            continue
+        line += head.count("\n", counted, kernel.start())
+        counted = kernel.start()
+        kinds = [one[1] for one in _PARAMETER.finditer(kernel[1])]
+        kernels[found[1]] = TritonLaunch(
+            name=found[1],
+            grid=(),
+            warps=None,
+            shared=None,
+            device_code=None,
+            embedded=True,
+            guarded=False,
+            inputs=frozenset(at for at, kind in enumerate(kinds) if kind == "constant"),
+            source=head[kernel.start() : end],
+            line=line,
+        )
+    return kernels
+
+
+def metal_body(launch: TritonLaunch, member: str) -> KernelBody:
+    """The Metal kernel of ``launch``."""
+    return KernelBody(
+        name=launch.name,
+        kind="metal",
+        member=member,
+        line=launch.line,
+        lines=launch.source.count("\n") + 1,
+        parameters=tuple(
+            KernelParameter(name=one[4], type=one[2], pointer=one[3] == "*", const=one[1] == "constant")
+            for one in _PARAMETER.finditer(launch.source.partition("{")[0])
+        ),
+    )

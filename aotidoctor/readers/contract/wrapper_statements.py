@@ -13,6 +13,14 @@ Packages before 2.7 launch their Triton kernels in ``run_impl`` itself:
     if (K_grid_0.is_non_zero()) {
         launchKernel(kernels.K, K_grid_0.grid_x, K_grid_0.grid_y, K_grid_0.grid_z, 4, 0, kernel_args_var_0, stream);
     }
+
+A Metal kernel is launched by a block, which becomes one call; since 2.9:
+
+    auto mps_lib_0_lambda_0 = [&](AOTIMetalKernelFunctionHandle handle) {
+        aoti_torch_mps_start_encoding(handle);
+        aoti_torch_mps_set_arg_tensor(handle, 0, buf0);
+        aoti_torch_mps_dispatch_single(handle, static_cast<uint64_t>(16L));
+    };
 """
 
 from __future__ import annotations
@@ -119,6 +127,7 @@ _FORMS: tuple[tuple[str, Kind, str], ...] = (
     ),
     ("aoti_torch_clone(", "copy", rf"{_STATUS}aoti_torch_clone\((?P<name>.+), &output_handles\[{_INDEX}\]{_DONE}"),
     ("aoti_torch_empty_strided", "unknown", r".*"),
+    ("_run_command_block(", "plain", r"aoti_torch_mps_run_command_block\(get_\w+_handle\(\), \w+, &\w+\);"),
     ("CODE_CHECK(", "call", r"(?P<checked>AOTI_TORCH_ERROR_CODE_CHECK)\((?P<function>\w+)\((?P<arguments>.*)\)\);"),
     ("_", "call", r"(?P<kernels>kernels\.)?(?P<function>(?:cpp_|call_|aoti_torch_)\w*)\((?P<arguments>.*)\);"),
     # Inputs, constants, sizes.
@@ -235,6 +244,8 @@ _FORMS: tuple[tuple[str, Kind, str], ...] = (
     ("C10IValueHandle ", "plain", rf"C10IValueHandle {_WORD};"),
     ("RAIIC10IValueHandle ", "plain", rf"RAIIC10IValueHandle {_WORD}\({_WORD}\);"),
     ("std::", "plain", r"std::(?:unordered_map|vector)<[\w:, *]*> \w+(?!\w)[^;]*;"),
+    ("std::function<", "plain", r"std::function<void\(AOTIMetalKernelFunctionHandle\)> \w+ = \w+;"),
+    ("mps_lib_", "plain", r"auto mps_lib_\w+ = (?:\w+\.getKernelFunction\(\"\w+\"\)|\w+\(\w+\.get\(\)\));"),
     ("kwargs_", "plain", rf'kwargs_{_WORD}\.emplace\(".*", {_WORD}\);'),
     ("printf(", "plain", r"printf\(.*\);"),
     # Any number, value or call: what remains.
@@ -253,6 +264,7 @@ _READ: Mapping[str, Callable[[str], object]] = {
     **dict.fromkeys(("checked", "kernels"), bool),
 }
 _COMMENT = re.compile(r"// (?:Topologically Sorted |Unsorted )?Source Nodes: \[(.*?)\], Original ATen: \[(.*?)\]")
+_METAL = ("AOTIMetalKernelFunctionHandle handle) {", "_func->runCommandBlock([&] {")
 # Only calls and arrays are longer.
 _LONGEST = 20_000
 
@@ -260,10 +272,54 @@ _LONGEST = 20_000
 def read_statements(section: WrapperSection) -> Iterator[Statement]:
     """The statements of ``run_impl`` behind its signature."""
     signature = True
-    for line, text in split_statements(section.text, section.line):
+    texts = split_statements(section.text, section.line)
+    for line, text in texts:
         if not signature:
-            yield read_statement(line, text)
+            block = text.endswith(_METAL)
+            yield _metal_launch(line, text, texts) if block else read_statement(line, text)
         signature = signature and not text.endswith(") {")
+
+
+# The launch of a Metal kernel.
+_BEGIN = re.compile(
+    r"auto (?P<name>mps_lib_\w+?)_lambda(?:_\d+)? = \[&\]\(AOTIMetalKernelFunctionHandle handle\) \{"
+    r"|(?P<old>mps_lib_\w+?)_func->runCommandBlock\(\[&\] \{"
+)
+_ARGUMENT = re.compile(r"aoti_torch_mps_set_arg(?:_tensor|_int)?\(\w+, (\d{1,4}), ([^;]*)\);")
+_UNSIGNED = re.compile(r"uint64_t (\w+)\[\] = \{([^;]*)\};")
+_DISPATCH = re.compile(r"(?:aoti_torch_mps_dispatch_\w+\(handle, |mps_lib_\w+_func->dispatch\()([^;]*)\);")
+_PLAIN = re.compile(r"[{}]|aoti_torch_mps_start_encoding\(handle\);|mps_lib_\w+_func->startEncoding\(\);")
+_ENDS = ("};", "});")
+_CAST = re.compile(r"static_cast<uint64_t>\(([^()]*)\)")
+# No kernel of the generator has as many arguments.
+_MOST = 400
+
+
+def _metal_launch(line: int, text: str, statements: Iterator[tuple[int, str]]) -> Statement:
+    """The block that begins with ``text`` as one call, whose ``values`` are the threads of each axis."""
+    begin = _BEGIN.fullmatch(text)
+    arguments: dict[int, str] = {}
+    arrays: dict[str, tuple[str, ...]] = {}
+    threads: tuple[str, ...] = ()
+    known = begin is not None
+    for _, inner in zip(range(_MOST), (one for _, one in statements), strict=False):
+        if inner in _ENDS:
+            break
+        if (argument := _ARGUMENT.fullmatch(inner)) is not None:
+            arguments[int(argument[1])] = argument[2]
+        elif (array := _UNSIGNED.fullmatch(inner)) is not None:
+            arrays[array[1]] = split_list(array[2])
+        elif (dispatch := _DISPATCH.fullmatch(inner)) is not None:
+            first = (split_list(dispatch[1]) or ("",))[0]
+            sizes = arrays.get(first) or split_list(first.strip("{}"))
+            threads = tuple(_CAST.sub(r"\1", one) for one in sizes)
+        else:
+            known = known and _PLAIN.fullmatch(inner) is not None
+    if begin is None or not known or not threads or sorted(arguments) != list(range(len(arguments))):
+        return Statement(kind="unknown", line=line, text=text)
+    name, given = begin["name"] or begin["old"], ", ".join(arguments[at] for at in sorted(arguments))
+    call = f"{name}({given})"
+    return Statement(kind="call", line=line, text=call, function=name, arguments=given, kernels=True, values=threads)
 
 
 def read_statement(line: int, text: str) -> Statement:

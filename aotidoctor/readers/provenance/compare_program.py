@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.artifact import ExportedFacts, ModelEntry, ProgramLeaf, SizeRange
-from aotidoctor.model.contract import Dim, LeafSpec, ModelContract
+from aotidoctor.model.contract import GENERATED, Dim, LeafSpec, ModelContract
 from aotidoctor.model.evidence import list_names
 from aotidoctor.model.expr import Expr, Num, Opaque, Sym, substitute
 from aotidoctor.model.torch_names import BUILT_IN, foreign
@@ -106,15 +106,15 @@ def compare_functions(
 def _exchanged_function(contract: ModelContract, facts: ExportedFacts) -> ProgramDifference | None:
     """A node of the program that computes another function than the one that it is named after and its kernel lists."""
     # Calls of a library list what leads to their arguments too.
-    for kernel in sorted(contract.kernels, key=lambda kernel: kernel.kind not in ("cpp", "triton")):
+    for kernel in sorted(contract.kernels, key=lambda kernel: kernel.kind not in GENERATED):
         listed = {_bare(origin) for origin in kernel.origins} - {""}
         for node in kernel.source_nodes:
             named, computed = _NUMBER.sub("", node), _bare(facts.functions.get(node, ""))
             if named in FUNCTIONS & listed and computed and computed != named and computed not in listed:
                 # Where a call of a library lists it for its arguments: the generated kernel named after the function.
-                generated = [one.name for one in contract.kernels if one.kind in ("cpp", "triton")]
+                generated = [one.name for one in contract.kernels if one.kind in GENERATED]
                 names = {name for name in generated if f"_{named}_" in name}
-                place = kernel.name if kernel.kind in ("cpp", "triton") or len(names) != 1 else names.pop()
+                place = kernel.name if kernel.kind in GENERATED or len(names) != 1 else names.pop()
                 return _function_difference(place, f"computes {named} in the node {node}", computed, sure=True)
     return None
 
