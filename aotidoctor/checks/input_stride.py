@@ -4,7 +4,7 @@ What it does
     Compares each constant stride of the contract with the tensor's, and the symbolic ones (``8*s27`` for a row) if the
     sizes determine the symbols and fit them. If the package states none (before torch 2.7), it finds a tensor with
     enough elements whose memory ends before the last element that the kernels' loops read, or one that they iterate
-    over as if it were contiguous.
+    over as if it were contiguous. Where the code asserts an alignment (2.15), the storage offset must be a multiple.
 
 Why it matters
     Compiled code reads the memory with its own strides. x.t(), x[:, ::2], x.expand(...) and channels_last look right in
@@ -15,7 +15,7 @@ Example:
 
 When it is wrong
     Strides of dims with one element are never used, nor are those of an empty tensor; they are not compared. A storage
-    offset is harmless.
+    offset is harmless where no alignment is asserted; a CPU reads at any address, unless AOTI_RUNTIME_CHECK_INPUTS=1.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from aotidoctor.checks.matching.call_overlay import TensorPair, contract_source,
 from aotidoctor.checks.matching.kernel_reads import agreed_values, misfits, readings, short_reads
 from aotidoctor.model.case import Case
 from aotidoctor.model.expr import evaluate
+from aotidoctor.model.torch_names import ITEMSIZE
 
 FIND = Finder("AD-IN-014", "input_stride")
 
@@ -51,6 +52,7 @@ def run(case: Case) -> Observations:
                 source=contract_source(case, pair.spec),
                 facts=pair.facts(observed_stride=stride, expected_stride=wanted, observed_shape=pair.tensor.shape),
             )
+        yield from _misaligned(case, pair)
     for one in short_reads(pairs):
         if one.folded:
             yield FIND.error(
@@ -71,6 +73,27 @@ def run(case: Case) -> Observations:
                 source=contract_source(case, walk.pair.spec),
                 facts=walk.facts(),
             )
+
+
+def _misaligned(case: Case, pair: TensorPair) -> Observations:
+    """A finding if the tensor begins at another address than the code asserts, which only a GPU needs."""
+    alignment, tensor = pair.spec.alignment, pair.tensor
+    begins = tensor.storage_offset * ITEMSIZE.get(tensor.dtype, 0)
+    if alignment and begins % alignment:
+        state = FIND.warn if pair.spec.device_type == "cpu" else FIND.error
+        yield state(
+            "alignment",
+            f"{pair.path}.storage_offset",
+            observed=f"{tensor.storage_offset} elements of {tensor.dtype}: byte {begins} of its storage",
+            expected=f"a start at a multiple of {alignment} bytes",
+            source=contract_source(case, pair.spec),
+            facts=pair.facts(
+                misfit="its first element at",
+                observed_stride=f"byte {begins} of its storage",
+                bytes=alignment,
+                offset=tensor.storage_offset,
+            ),
+        )
 
 
 def _other_strides(pair: TensorPair, values: Mapping[str, int]) -> Strides | None:

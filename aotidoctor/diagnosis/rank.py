@@ -223,6 +223,14 @@ def _divisibility(path: str, lead: Evidence, case: Case, _findings: Sequence[Evi
     return CaseRemedy(text=text, command=f"{path} = torch.nn.functional.pad({path}, {pad})")
 
 
+def _alignment(path: str, lead: Evidence, _case: Case, _findings: Sequence[Evidence]) -> CaseRemedy:
+    """A view that begins inside a tensor may be contiguous already: only a copy begins elsewhere."""
+    if lead.kind != "alignment":
+        return CaseRemedy()
+    text = f"Clone {path} before the call: a view that begins inside a tensor is rarely aligned."
+    return CaseRemedy(text=text, command=f"{path} = {path}.clone()")
+
+
 def _weights(_path: str, lead: Evidence, case: Case, _findings: Sequence[Evidence]) -> CaseRemedy:
     """With the reference, the remedy is to compile it again."""
     reference = case.options.reference if case.reference is not None else None
@@ -306,6 +314,7 @@ CASE_REMEDIES: dict[str, RemedyMaker] = {
     "input-kwargs": _kwargs,
     "input-count": _count,
     "input-order": _order_remedy,
+    "input-stride": _alignment,
     "input-rank": _rank,
     "input-shape": _shape,
     "input-range": _range,

@@ -54,6 +54,8 @@ def _restride_one(case: Case, item: Evidence) -> TreatmentPlan | None:
     path = path_of(item)
     if path is None:
         return None
+    if item.kind == "alignment":
+        return leaf_plan(f"clone {path}", {"op": "clone", "path": path})
     strides = _expected_strides(case, item, path)
     tensor = tensor_at(case, path)
     plain = strides is None or (tensor is not None and strides == contiguous_stride(tensor.shape))

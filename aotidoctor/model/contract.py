@@ -82,7 +82,8 @@ class LeafSpec:
     ``stride_exprs`` are all strides in terms of shared symbols, constant ones included, where the source tells them.
     ``mutated`` is True when a generated kernel takes the input as something to write to, None when unknown.
     ``reads`` tells how far kernels read into an input of which a size is not known, ``walks`` in which steps where its
-    strides are not known; ``walked`` that no kernel reads it in another way.
+    strides are not known; ``walked`` that no kernel reads it in another way. ``alignment``: the code asserts that the
+    input begins at a multiple of so many bytes of its storage (since 2.15).
     """
 
     index: int
@@ -104,6 +105,7 @@ class LeafSpec:
     reads: tuple[Reads, ...] = ()
     walks: tuple[Walk, ...] = ()
     walked: bool = False
+    alignment: int | None = None
 
     @property
     def has_open_sizes(self) -> bool:

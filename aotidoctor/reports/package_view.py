@@ -112,7 +112,8 @@ def leaf_text(spec: LeafSpec, *, strides: bool = True) -> str:
     parts = stride_texts(spec) if strides else ()
     steps = f" ({', '.join(parts)})" if any(step != "?" for step in parts) else ""
     device = f" {spec.device_type}" if spec.device_type else ""
-    return f"{spec.dtype or '?'}[{', '.join(size_texts(spec))}]{steps}{device}"
+    aligned = f" aligned to {spec.alignment} bytes" if spec.alignment is not None else ""
+    return f"{spec.dtype or '?'}[{', '.join(size_texts(spec))}]{steps}{device}{aligned}"
 
 
 def stride_texts(spec: LeafSpec) -> tuple[str, ...]:

@@ -241,6 +241,7 @@ def tensor_leaf(
         check_line=check.line,
         stride_exprs=steps,
         mutated=True if name in sources.mutated else None,
+        alignment=sources.body.alignments.get(name),
     )
 
 

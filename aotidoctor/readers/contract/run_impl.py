@@ -29,7 +29,7 @@ _PLAIN_VALUE = re.compile(r"true|false|-?[\d.]+(?:e[+-]?\d+)?f?|\w+|float\(\w+\)
 _GENERATED = ("cpp_", "call_", "aoti_torch_")
 _AXES = 3
 # Kinds of statements that use no input, whatever they mention.
-_UNUSING = ("plain", "release", "shape", "align", "branch", "align-branch")
+_UNUSING = ("plain", "release", "shape", "alignment", "align", "branch", "align-branch")
 
 
 def parse_body(section: WrapperSection, declared: Container[str] = frozenset()) -> Body:
@@ -83,6 +83,9 @@ class _BodyReader:
                 body.constants.add(one.name)
             case "assert":
                 body.assertions.append(one)
+            case "alignment":
+                if one.operator == "input":
+                    body.alignments[one.name] = int(one.value)
             case "allocate" if not one.source:
                 return allocate_buffer(body, one)
             case "own" if one.source not in body.renamed and one.source not in body.buffers:

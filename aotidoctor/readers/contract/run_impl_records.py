@@ -62,6 +62,7 @@ class Body:
     constants: set[str] = field(default_factory=set)
     definitions: dict[str, str] = field(default_factory=dict)
     assertions: list[Statement] = field(default_factory=list)
+    alignments: dict[str, int] = field(default_factory=dict)
     arrays: dict[str, tuple[str, ...]] = field(default_factory=dict)
     buffers: dict[str, Buffer] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)

@@ -40,11 +40,12 @@ from aotidoctor.readers.contract.wrapper_text import WrapperSection, split_list,
 # gives a tensor to a name that is there already: that of a branch, or of the rounds of a loop; ``align`` replaces an
 # input by an aligned copy; ``view`` is a view, from the offset ``value`` on. ``scalar`` is a tensor of a number.
 # ``output`` puts out a tensor, or that of the output ``same``, or None; ``copy`` a copy; ``other-output`` something
-# else. The last five are a launch before 2.7: ``values`` of the ``start`` are warps, shared memory and arguments.
+# else; ``alignment`` asserts where a tensor begins. The last five are a launch before 2.7: ``values`` of the ``start``
+# are warps, shared memory and arguments.
 Kind = Literal[
-    "plain", "unknown", "origins", "input", "constant", "array", "shape", "number", "value", "assert", "allocate",
-    "reuse", "own", "move", "align", "view", "scalar", "output", "copy", "other-output", "release", "branch",
-    "align-branch", "call", "code", "pointer", "arguments", "grid", "start",
+    "plain", "unknown", "origins", "input", "constant", "array", "shape", "number", "value", "assert", "alignment",
+    "allocate", "reuse", "own", "move", "align", "view", "scalar", "output", "copy", "other-output", "release",
+    "branch", "align-branch", "call", "code", "pointer", "arguments", "grid", "start",
 ]  # fmt: skip
 
 
@@ -151,7 +152,11 @@ _FORMS: tuple[tuple[str, Kind, str], ...] = (
         ),
     ),
     ("assert_size_stride(", "unknown", r"assert_size_stride\(.*"),
-    ("assert_alignment(", "plain", rf'(?:{_CHECKS})?assert_alignment\(\w+, \d+, "[^"]*"\);(?: \}})?'),
+    (
+        "assert_alignment(",
+        "alignment",
+        rf'(?:{_CHECKS})?assert_alignment\({_NAME}, (?P<value>\d{{1,6}}), "(?P<operator>[^"]*)"\);(?: \}})?',
+    ),
     # Handles.
     ("std::move(", "reuse", rf"{_NEW}std::move\({_SOURCE}\);{_NOTE}"),
     ("= RAIIAtenTensorHandle(", "reuse", rf"{_NEW}RAIIAtenTensorHandle\({_SOURCE}\);"),

@@ -45,9 +45,9 @@ class Spec:
     Strides may hold text: ``("8*s0", 8, 1)``.
     """
 
-    def __init__(self, *dims, dtype="float32", device="cpu", strides=None, used=None):
+    def __init__(self, *dims, dtype="float32", device="cpu", strides=None, used=None, alignment=None):
         self.dims, self.dtype, self.device, self.used = dims, dtype, device, used
-        self.strides = strides
+        self.strides, self.alignment = strides, alignment
 
     def strides_or_default(self):
         if self.strides is not None:
@@ -102,6 +102,7 @@ def contract_of(*args, **kwargs):
                 stride_exprs=spec.stride_exprs(),
                 device_type=spec.device,
                 used=spec.used,
+                alignment=spec.alignment,
                 check_line=100 + index,
             )
         )

@@ -6,9 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from aotidoctor.checks import input_dtype
+from aotidoctor.checks import input_dtype, input_stride
+from aotidoctor.diagnosis.playbooks import load_playbooks
+from aotidoctor.diagnosis.rank import diagnose
 from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import Reads
+from aotidoctor.model.evidence import Severity
 from aotidoctor.model.inputs import Container, PlainValue, ValueStats
 from aotidoctor.model.other_artifacts import CompiledFunction, Precompiled
 from tests.unit.checks.input_builders import CONSTANT, Spec, ask, call, case_of, contract_of, tensor
@@ -28,6 +31,9 @@ def found(contract, inputs, **options):
         pytest.param(contract_of(X16, X16), call(tensor(16, 16), tensor(16, 16)), id="fits"),
         pytest.param(contract_of(X16), call(tensor(16, 16, requires_grad=True)), id="requires_grad"),
         pytest.param(contract_of(X16), call(tensor(16, 16, storage_offset=3)), id="misaligned"),
+        pytest.param(
+            contract_of(Spec(16, 16, alignment=16)), call(tensor(16, 16, storage_offset=4)), id="as-it-is-asserted"
+        ),
         pytest.param(contract_of(X16), call(tensor(16, 16, subclass="Parameter")), id="parameter"),
         pytest.param(contract_of(x=X16, y=X16), call(y=tensor(16, 16), x=tensor(16, 16)), id="kwargs-reordered"),
         pytest.param(contract_of(Spec(1, 16)), call(tensor(1, 16, stride=(999, 1))), id="stride-of-one"),
@@ -429,3 +435,20 @@ def test_guards_of_a_precompiled_function_take_nothing_for_harmless(contract, in
     case = case_of(contract, inputs)
     found = Precompiled(form="aot-compile", functions=(CompiledFunction(name="f"),))
     assert expected in ask(replace(case, artifact=replace(case.artifact, precompiled=found)))
+
+
+@pytest.mark.parametrize(("device", "severity"), [("cuda", Severity.ERROR), ("cpu", Severity.WARN)])
+@pytest.mark.parametrize(("dtype", "offset"), [("float32", 1), ("float16", 4), ("float64", 3), ("int8", 8)])
+def test_a_view_begins_at_another_address_than_the_code_asserts(device, severity, dtype, offset):
+    contract = contract_of(Spec(16, 16, dtype=dtype, device=device, alignment=16))
+    given = tensor(16, 16, dtype=dtype, device=device, storage_offset=offset)
+    (finding,) = input_stride.run(case_of(contract, call(given)))
+    assert (finding.kind, finding.subject, finding.severity) == ("alignment", "args[0].storage_offset", severity)
+    assert (finding.facts["bytes"], finding.facts["offset"]) == (16, offset)
+    case = case_of(contract, call(given))
+    diagnoses = diagnose([replace(finding, id="E1")], load_playbooks(), case=case)
+    if severity is Severity.WARN:
+        assert diagnoses == ()
+    else:
+        assert (diagnoses[0].cause, diagnoses[0].remedy.command) == ("input-stride", "args[0] = args[0].clone()")
+        assert "its first element at byte" in diagnoses[0].title

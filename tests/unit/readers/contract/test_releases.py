@@ -8,6 +8,7 @@ are those of each kernel's first configuration. What is expected is known from t
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from aotidoctor.readers.contract.read_contract import read_contract
 from aotidoctor.readers.package.package_models import parse_extern_nodes
 from aotidoctor.readers.package.read_package import read_artifact
+from aotidoctor.reports.package_view import leaf_text
 from tests.every import every
 
 RELEASES = Path(__file__).parents[3] / "data" / "releases"
@@ -290,3 +292,19 @@ def test_calls_whose_status_nobody_checks(path, contract_of_text):
         if (call.kind == "custom" or "scatter" in call.name) and release_of(path) <= last[call.kind]
     }
     assert {call.name for call in calls if call.unchecked} == wanted
+
+
+def test_alignment_of_inputs_is_part_of_the_contract(tmp_path, contract_of_text):
+    """With TORCHINDUCTOR_ALIGNMENT_ASSERTS_INPUTS: the text of 2.15 with its statement after that of the strides."""
+    text = (RELEASES / "2.15.0" / "wrappers" / "cuda-mlp.cpp").read_text()
+    line = next(line for line in text.splitlines() if "assert_size_stride(" in line and '"input"' in line)
+    name = re.search(r"assert_size_stride\((\w+),", line)[1]
+    guard = "if (_check_aoti_runtime_check_inputs_env()) { "
+    changed = tmp_path / "2.15.0" / "wrappers" / "cuda-mlp.cpp"
+    changed.parent.mkdir(parents=True)
+    for statement in (f'assert_alignment({name}, 16, "input");', f'{guard}assert_alignment({name}, 16, "input"); }}'):
+        changed.write_text(text.replace(line, f"{line}\n    {statement}"))
+        contract = contract_of_text(changed)
+        assert [leaf.alignment for leaf in contract.leaves] == [16]
+        assert leaf_text(contract.leaves[0]).endswith("cuda aligned to 16 bytes")
+        assert contract.unknown_lines == 0
