@@ -24,6 +24,7 @@ from aotidoctor.cli.document_output import (
     exit_on_error,
     exit_with_error,
     json_document,
+    notice_wait,
     page_format,
     warn,
     write_output,
@@ -429,10 +430,10 @@ def export(
     output: CasesOutput = None,
 ) -> None:
     """Write cases with their sightings and notes as JSON."""
-    from aotidoctor.commands.cases.remember import all_cases, export_text
+    from aotidoctor.commands.cases.remember import MOST_EXPORTED, export_text
 
     with _open_cases(cases_) as store:
-        text = export_text(store, _query(signature, cause, subject, words, all_cases().most))
+        text = export_text(store, _query(signature, cause, subject, words, MOST_EXPORTED))
         if output is None:
             write_stdout(text)
             return
@@ -468,7 +469,7 @@ def _open_cases(path: str | None, *, make: bool = False, write: bool = False) ->
 
     if path is None:
         raise typer.BadParameter("name the store: --cases FILE or AOTIDOCTOR_CASES", param_hint="--cases")
-    with exit_on_error(), open_store(path, make=make, write=write) as store:
+    with exit_on_error(), notice_wait(f"at work on {path}"), open_store(path, make=make, write=write) as store:
         yield store
 
 

@@ -148,15 +148,25 @@ def _short(text: str) -> str:
 
 # Export, import and merge.
 _LARGEST, _LONGEST_FIELD, _LONGEST_NOTE = 256 << 20, 400, 10_000
-_MOST = 1_000_000_000
+# Of a document. `cases merge` takes a whole store, however many there are.
+MOST_EXPORTED = 100_000
 _KEY = re.compile(r"[0-9a-f]{32}")
 _SIGNATURE = re.compile(r"aotidoctor\d{1,4}f?:[0-9a-f]{16}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z", re.ASCII)
 
 
 def export_text(store: CaseStore, query: CaseQuery) -> str:
-    """The cases of ``query`` with their sightings and notes, as one document."""
-    return document([store.whole(record) for record in store.find(query)])
+    """The cases of ``query`` with their sightings and notes, as one document.
+
+    Raises CannotExamineError for more than ``MOST_EXPORTED``, before they are read.
+    """
+    found = store.find(replace(query, most=MOST_EXPORTED + 1))
+    if len(found) > MOST_EXPORTED:
+        raise CannotExamineError(
+            f"observed more than {MOST_EXPORTED:,} cases, expected fewer in one document: narrow them with --cause or "
+            "--signature, or give the store itself to `aotidoctor cases merge`"
+        )
+    return document([store.whole(record) for record in found])
 
 
 def document(records: Sequence[CaseRecord]) -> str:
@@ -165,17 +175,14 @@ def document(records: Sequence[CaseRecord]) -> str:
     return dump_json({"schema": CASES_SCHEMA, "tool": tool, "cases": records})
 
 
-def all_cases() -> CaseQuery:
-    """A query for all cases."""
-    return CaseQuery(most=_MOST)
-
-
 def import_file(store: CaseStore, path: str, redactor: Redactor) -> tuple[int, int]:
     """Add the cases of a document; return how many sightings and notes were new. Raises CannotExamineError."""
     try:
         with open_regular(path) as stream:
             data = stream.read(_LARGEST + 1)
-        found = json.loads(data) if len(data) <= _LARGEST else None
+        if len(data) > _LARGEST:
+            raise CannotExamineError(f"{path}: more than {_LARGEST:,} bytes; `cases merge` takes a whole store")
+        found = json.loads(data)
     except OSError as error:
         raise CannotExamineError(f"{path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:

@@ -348,6 +348,46 @@ def _sizes(text: Callable[[_Symbols], int]) -> Callable[[_Symbols], int | None]:
     return size
 
 
+# What shows that a tensor does not belong where it is.
+_MISFITS = frozenset(("input-count", "input-dtype", "input-nontensor", "input-rank", "input-shape"))
+
+
+def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """The values of sequences in the order in which the runtime flattens them; a mapping is one value."""
+    if _family(value) == "sequence":
+        for index, item in enumerate(value):
+            yield from _flat(item, f"{path}[{index}]")
+    else:
+        yield path, value
+
+
+def _is_of_sequences(node: Any) -> bool:
+    return isinstance(node, int) or (node.family == "sequence" and all(map(_is_of_sequences, node.children)))
+
+
+def _laid_in_order(
+    leaves: Sequence[_Leaf], spec: tuple[_Node, _Node], args: Any, kwargs: Any, *, strict: bool
+) -> _Call | None:
+    """Sequences that are nested in another way, ``model([x, y])`` for ``(x, y)``: the order of the tensors decides.
+
+    None where one does not fit its place, or the keys of a mapping may stand for another order.
+    """
+    wanted, named = spec
+    if set(kwargs) != set(named.keys) or not all(map(_is_of_sequences, (wanted, *named.children))):
+        return None
+    try:
+        found = [*_flat(tuple(args), "args")]
+        found += [pair for key in named.keys for pair in _flat(kwargs[key], f"kwargs[{key!r}]")]
+    except RecursionError:
+        return None
+    call = _Call(leaves, strict=strict)
+    if len(found) != len(leaves) or not all(_is_tensor(value) or _is_array(value) for _, value in found):
+        return None
+    call.pairs = [(leaf, path, value) for leaf, (path, value) in zip(leaves, found, strict=True)]
+    call.judge()
+    return None if any(problem.cause in _MISFITS for problem in call.found) else call
+
+
 def _problems(
     leaves: Sequence[_Leaf], spec: tuple[_Node, _Node], args: Any, kwargs: Any, *, strict: bool
 ) -> list[ContractError]:
@@ -363,6 +403,8 @@ def _problems(
             call.lay(child, args[index], f"args[{index}]")
         for key, child in zip(named.keys, named.children, strict=False):
             call.lay(child, kwargs[key], f"kwargs[{key!r}]")
-    if not call.found:
-        call.judge()
+    if call.found:
+        alike = _laid_in_order(leaves, spec, args, kwargs, strict=strict)
+        return call.found if alike is None else alike.found
+    call.judge()
     return call.found

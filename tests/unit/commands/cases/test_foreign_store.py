@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from aotidoctor.cli import build_app
 from aotidoctor.commands.cases import store_file
 from aotidoctor.commands.cases.case_store import CaseQuery, open_store
-from aotidoctor.commands.cases.remember import all_cases, export_text, merge
+from aotidoctor.commands.cases.remember import export_text, merge
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.report import CaseNote, CaseRecord, Sighting
 from aotidoctor.runner.own_command import RunningCommand
@@ -165,7 +165,7 @@ def test_a_tree_without_end_is_read_for_a_bounded_time(tmp_path, monkeypatch, wh
     with open_store(str(tmp_path / "mine"), make=True) as mine, open_store(path) as other:
         ask = {
             "find": lambda: other.find(CaseQuery()),
-            "export": lambda: export_text(other, all_cases()),
+            "export": lambda: export_text(other, CaseQuery()),
             "merge": lambda: merge(mine, path),
         }[what]
         with pytest.raises(CannotExamineError, match=r"processor time|damaged"):
@@ -174,8 +174,8 @@ def test_a_tree_without_end_is_read_for_a_bounded_time(tmp_path, monkeypatch, wh
 
 MEASURED = """
 import sys
-from aotidoctor.commands.cases.case_store import open_store
-from aotidoctor.commands.cases.remember import all_cases, export_text, merge
+from aotidoctor.commands.cases.case_store import CaseQuery, open_store
+from aotidoctor.commands.cases.remember import export_text, merge
 from aotidoctor.model.errors import CannotExamineError
 def most():
     # Not ru_maxrss, which begins with that of the parent.
@@ -183,7 +183,7 @@ def most():
 before = most()
 try:
     with open_store(sys.argv[1]) as store:
-        export_text(store, all_cases())
+        export_text(store, CaseQuery())
 except CannotExamineError as error:
     print(error)
 with open_store(sys.argv[1] + ".mine", make=True) as mine:

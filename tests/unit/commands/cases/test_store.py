@@ -12,7 +12,6 @@ import pytest
 
 from aotidoctor.commands.cases.case_store import CaseQuery, open_store
 from aotidoctor.commands.cases.remember import (
-    all_cases,
     case_of_report,
     case_of_result,
     export_text,
@@ -187,12 +186,26 @@ def test_what_is_not_there_is_made_only_to_be_written(tmp_path):
 
 def test_an_export_is_imported_once_and_is_the_same_again(store, tmp_path):
     store.add([record(notes=(CaseNote(text="n", at="2026-10-05T10:00:00Z", solved=True),)), record(B)])
-    text = export_text(store, all_cases())
+    text = export_text(store, CaseQuery())
     (tmp_path / "cases.json").write_text(text)
     with open_store(str(tmp_path / "second"), make=True) as second:
         assert import_file(second, str(tmp_path / "cases.json"), strict_redactor({})) == (2, 1)
         assert import_file(second, str(tmp_path / "cases.json"), strict_redactor({})) == (0, 0)
-        assert export_text(second, all_cases()) == text
+        assert export_text(second, CaseQuery()) == text
+
+
+def test_more_cases_than_a_document_has_are_refused_with_the_way_to_exchange_them(tmp_path, monkeypatch):
+    with open_store(str(tmp_path / "1"), make=True) as store:
+        store.add([record(), record(B)])
+        text = export_text(store, CaseQuery())
+        monkeypatch.setattr("aotidoctor.commands.cases.remember.MOST_EXPORTED", 1)
+        with pytest.raises(CannotExamineError, match=r"more than 1 cases.*cases merge"):
+            export_text(store, CaseQuery())
+        assert json.loads(export_text(store, CaseQuery(signature=B)))["cases"][0]["signature"] == B
+        (tmp_path / "large.json").write_text(text)
+        monkeypatch.setattr("aotidoctor.commands.cases.remember._LARGEST", len(text) - 1)
+        with pytest.raises(CannotExamineError, match=r"more than .* bytes; `cases merge`"):
+            import_file(store, str(tmp_path / "large.json"), strict_redactor({}))
 
 
 def test_two_stores_that_are_merged_know_the_same(tmp_path):
@@ -204,7 +217,7 @@ def test_two_stores_that_are_merged_know_the_same(tmp_path):
         assert merge(one, second) == (0, 0)
         assert merge(two, first) == (1, 0)
         known = [
-            {(case["signature"], case["count"]) for case in json.loads(export_text(it, all_cases()))["cases"]}
+            {(case["signature"], case["count"]) for case in json.loads(export_text(it, CaseQuery()))["cases"]}
             for it in (one, two)
         ]
         assert known[0] == known[1] == {(A, 2), (B, 1)}
