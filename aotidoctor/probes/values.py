@@ -17,6 +17,7 @@ When it is wrong
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aotidoctor.model.answers import ObservedTensor
 from aotidoctor.model.case import Case
@@ -102,6 +103,21 @@ def _finding(bad: ObservedTensor, plain: Outcome, weights: Outcome | None, unwri
         expected="finite values",
         facts=facts,
     )
+
+
+def with_finite_inputs(findings: Sequence[Evidence]) -> list[Evidence]:
+    """The findings after a run whose inputs were made finite had the same NaN: it does not come from them."""
+    return [
+        replace(
+            one,
+            subject=str(one.facts["output"]),
+            observed="{nan} NaN and {inf} Inf in {output}, with finite inputs too".format(**one.facts),
+            facts={**one.facts, "input_nan": False, "input_inf": False, "clean": not one.facts["constant_nan"]},
+        )
+        if one.code == CODE and one.facts.get("input_inf")
+        else one
+        for one in findings
+    ]
 
 
 PROBE = FIND.probe(plan, read, "when the plain run returned (a further run only for NaN or Inf)")

@@ -50,6 +50,7 @@ from aotidoctor.probes.probe import Probe, unasked
 from aotidoctor.probes.recompiled import compile_of
 from aotidoctor.probes.reference_findings import is_another_program
 from aotidoctor.probes.tool_effects import add_effect
+from aotidoctor.probes.values import with_finite_inputs
 from aotidoctor.triage import recompile_and_bisect, treated_run
 from aotidoctor.triage.compile_cache import CachedCompile, CompileCache, open_cache
 from aotidoctor.triage.open_case import read_reference
@@ -342,6 +343,8 @@ def _treat_causes(session: Session) -> tuple[Diagnosis, ...]:
     verdicts = treated_run.treat_in_emulation(session, diagnoses) or treated_run.treat(session, diagnoses)
     if verdicts.harmless:
         session.findings = treated_run.demote_harmless(session.findings, verdicts.harmless)
+    if "input-nan" in verdicts.refuted:
+        session.findings = with_finite_inputs(session.findings)
     if verdicts.harmless or verdicts.refuted:
         diagnoses = name_causes(session, refuted=verdicts.refuted)
     before = len(session.findings)

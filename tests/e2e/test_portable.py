@@ -173,7 +173,14 @@ def test_commands_that_run_a_package_need_no_posix_themselves(tmp_path):
 
 @pytest.mark.torch
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "cause"), [("ok_pointwise", None), ("index_embedding_100", "index-out-of-range")])
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("ok_pointwise", None), ("index_embedding_100", "index-out-of-range"),
+        # Finite inputs give the NaN too, so that it is not the input's, whoever makes it.
+        ("nan_from_log_beside_inf", "nan-produced"),
+    ],
+)  # fmt: skip
 def test_a_case_is_answered_alike_by_the_portable_runner(name, cause, packages, tmp_path):
     [case] = [case for case in (*FAULTS, *HEALTHY) if case.name == name]
     call = case.make(packages, tmp_path)

@@ -300,7 +300,8 @@ def read_artifact(
     """Read what is at ``path``: a file of any kind or a directory.
 
     Checksums are compared for members of ``crc_limit`` bytes in total, shared objects and small members first, and for
-    doubtful ones (``crc_states``); the others are listed in ``unread_crc``. ``sha256`` is set for files up to 64 MiB.
+    doubtful ones (``crc_states``); the others are listed in ``unread_crc``. ``sha256`` is set for files up to 64 MiB,
+    unless ``crc_limit`` is 0.
     ``on_contents`` gets the artifact of what can be read before either, which may take long. Nothing is raised for
     content: a file that cannot be opened gives ``MISSING`` or ``UNREADABLE``.
     """
@@ -322,7 +323,7 @@ def read_artifact(
         with opened_blob(path) as (blob, _):
             found, entries = _read_file(replace(base, size=blob.size), blob)
             notify(found)
-            found = replace(found, sha256=blob.sha256() if blob.size <= HASH_LIMIT else None)
+            found = replace(found, sha256=blob.sha256() if crc_limit and blob.size <= HASH_LIMIT else None)
             return with_states(found, entries, crc_states(blob, entries, crc_limit)) if entries else found
     except OSError as error:
         return replace(base, kind=ArtifactKind.UNREADABLE, problem=error.strerror or str(error))
