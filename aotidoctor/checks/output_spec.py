@@ -3,7 +3,8 @@
 What it does
     Counts the outputs that the compiled code declares against the leaves of the out spec, and its inputs against the
     leaves of the in spec. None and plain numbers in the result also count as outputs. A leaf of the in spec need not be
-    an input: plain values are baked in.
+    an input: plain values are baked in. A package that replays CUDA graphs of its own (aot_inductor.cudagraph_mode,
+    after torch 2.15) is a warning: each call overwrites the results of the one before.
 
 Why it matters
     Python rebuilds the result of each call from the out spec, so no call of such a package returns. The compiler
@@ -27,6 +28,8 @@ from aotidoctor.model.evidence import plural
 from aotidoctor.model.inputs import SpecError, count_leaves, parse_spec
 
 FIND = Finder("AD-OUT-002", "output_spec")
+# The functions that a graph of AOTInductor's own is captured and replayed by.
+_GRAPHS = "aoti_torch_cuda_graph_"
 # Outputs whose shapes are listed.
 MOST = 20
 FIX = (
@@ -42,6 +45,7 @@ def run(case: Case) -> Observations:
         yield FIND.unchecked("the contract is not known")
         return
     yield from _outputs(case, contract)
+    yield from _graphs(case)
     if contract.args is None or contract.kwargs is None:
         return
     # A call that follows the in spec has too few tensors; one with more of them returns.
@@ -54,6 +58,21 @@ def run(case: Case) -> Observations:
             expected=f"at most {leaves}, the number of leaves in the in spec",
             source=at_member(case, contract.member),
             facts={"inputs": contract.n_inputs, "leaves": leaves},
+        )
+
+
+def _graphs(case: Case) -> Observations:
+    libraries = case.model.shared_objects if case.model is not None else ()
+    found = next((lib for lib in libraries if any(ref.name.startswith(_GRAPHS) for ref in lib.undefined)), None)
+    if found is not None:
+        yield FIND.warn(
+            "cuda-graph",
+            "result",
+            observed="memory of a CUDA graph that the package captures and replays",
+            expected="a copy of each result before the next call, and an instance for each thread",
+            message="the package replays CUDA graphs of its own: a result is valid until the next call of the same "
+            "instance, so clone what is kept, and do not share an instance between threads",
+            source=at_member(case, found.member),
         )
 
 

@@ -160,6 +160,13 @@ CALLABLE_FORMS = frozenset(
     ("aot-compile", "aot-compile-module", "standalone-cache", "standalone-aot", "standalone-unpacked")
 )
 """Forms that can be loaded and called with tensors alone."""
+USES: Mapping[str, str] = {
+    "mega-cache": "a program gives its bytes to torch.compiler.load_cache_artifacts before it compiles the same model",
+    "precompile-code": "a program loads both files of the pair together, with the weights of its model",
+    "precompile-cache": "a program loads both files of the pair together, with the weights of its model",
+    "vllm-cache": "vLLM reads it when it serves the same model in the same configuration",
+}
+"""How a program uses each of the others."""
 
 
 @record

@@ -211,6 +211,10 @@ DEBUG_SETTINGS = (
     ),
     DebugSetting(CPP_STACKS, "run", "adds the C++ stack to exceptions"),
     DebugSetting("TORCH_CPP_LOG_LEVEL", "run", "INFO shows what the loader extracts"),
+    DebugSetting("AOTI_LOG_LOADING", "run", "prints how long the copy of the constants took (2.14)"),
+    DebugSetting("AOTI_COPY_USE_PINNED_ASYNC", "run", "1 copies constants to a GPU through pinned memory (2.14)"),
+    DebugSetting("AOTI_COPY_STAGE_BUFFER_BYTES", "run", "size of the buffer for that copy (2.14)"),
+    DebugSetting("AOTI_COPY_STAGE_CPU_THREADS", "run", "threads that fill the buffer for that copy (2.15)"),
     DebugSetting(
         NO_CACHING,
         "cuda-init",
@@ -224,6 +228,14 @@ DEBUG_SETTINGS = (
         "AOT_INDUCTOR_DEBUG_INTERMEDIATE_VALUE_PRINTER", "compile", "1 saves, 2 prints values, 3 prints kernel names"
     ),
     DebugSetting("TORCHINDUCTOR_SIZE_ASSERTS", "compile", "asserts on sizes and strides"),
+    DebugSetting(
+        "TORCHINDUCTOR_ALIGNMENT_ASSERTS_INPUTS", "compile", "asserts that inputs begin at aligned addresses (2.15)"
+    ),
+    DebugSetting(
+        "TORCHINDUCTOR_UNSAFE_SKIP_SCALAR_RANGE_ASSERTS",
+        "compile",
+        "leaves out the ranges of torch._check: wrong numbers in place of an error (2.15)",
+    ),
     DebugSetting("AOT_INDUCTOR_DEBUG_SYMBOLS", "compile", "debug symbols in the library"),
     DebugSetting("INDUCTOR_PROVENANCE", "compile", "writes kernel_information.json into the package"),
     DebugSetting("TORCH_COMPILE_DEBUG", "compile", "keeps graphs and generated code of the compilation"),

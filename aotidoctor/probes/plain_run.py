@@ -32,7 +32,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.contract import OutputSpec
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity, list_names
 from aotidoctor.model.expr import Expr, Sym, evaluate
-from aotidoctor.model.other_artifacts import CALLABLE_FORMS, FORMS
+from aotidoctor.model.other_artifacts import CALLABLE_FORMS, FORMS, USES
 from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
 from aotidoctor.model.torch_names import ITEMSIZE, foreign
 from aotidoctor.probes.dead_context import dead_context_facts, first_error_symptom, text_before_dead_context
@@ -131,7 +131,8 @@ def reason_not_to_run(case: Case, history: History) -> str | None:
         return f"the package is not executed: {forbidding[0].message}"
     if (found := case.artifact.precompiled) is not None:
         if found.form not in CALLABLE_FORMS:
-            return f"{FORMS[found.form]} is not called with tensors alone"
+            used = "; run that under `aotidoctor watch`"
+            return f"{FORMS[found.form]} is not called with tensors alone: {USES[found.form]}{used}"
         if not case.options.trust_pickle:
             return "loading it executes whatever its pickle holds: add --trust-pickle if you trust it"
     elif case.artifact.kind is ArtifactKind.PACKAGE_FOLDER:

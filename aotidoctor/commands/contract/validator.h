@@ -4,8 +4,15 @@
 // One include; C++17; it is compiled with the headers of torch that the program is built with.
 
 #include <ATen/core/Tensor.h>
+// torch 2.15 and later.
+#if __has_include(<torch/csrc/inductor/aoti_runner/model_container_observer.h>)
+#include <torch/csrc/inductor/aoti_runner/model_container_observer.h>
+#endif
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>

@@ -175,14 +175,19 @@ def parse_extern_nodes(data: bytes | None) -> tuple[tuple[ExternNode, ...], str 
 
 
 def parse_kernel_information(data: bytes | None) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
-    """``kernel:handle`` to ``stack_traces``, ``post_grad_nodes`` and ``pre_grad_nodes``; empty when unreadable."""
+    """``kernel:handle`` to ``stack_traces``, ``post_grad_nodes``, ``pre_grad_nodes``...; empty when unreadable."""
     try:
         parsed = as_object(parse_json(data or b""))
     except JsonError:
         return {}
     return {
         clean_surrogates(kernel): {
-            clean_surrogates(key): tuple(as_text(item) for item in as_list(value)) for key, value in facts.items()
+            # Since 2.14 an operator has sizes and a key as well, which are numbers, lists and a text.
+            clean_surrogates(key): tuple(
+                as_text(item) if isinstance(item, str) else json.dumps(item)
+                for item in ([] if value is None else value if isinstance(value, list) else [value])
+            )
+            for key, value in facts.items()
         }
         for kernel, facts in parsed.items()
         if isinstance(facts, dict)

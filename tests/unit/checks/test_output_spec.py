@@ -11,7 +11,8 @@ import pytest
 from aotidoctor.checks import output_spec
 from aotidoctor.diagnosis.playbooks import load_playbooks
 from aotidoctor.diagnosis.rank import diagnose
-from aotidoctor.model.evidence import NotChecked
+from aotidoctor.model.artifact import ModelEntry, SharedObject, SymbolRef
+from aotidoctor.model.evidence import NotChecked, Severity
 from aotidoctor.model.report import Status
 from aotidoctor.readers.contract.wrapper_declarations import parse_constructor
 from aotidoctor.readers.contract.wrapper_text import find_sections
@@ -24,6 +25,17 @@ WRAPPERS = sorted((Path(__file__).parents[2] / "data" / "wrappers").rglob("*.wra
 
 def spec(*children, kind="builtins.tuple"):
     return {"type": kind, "context": "null", "children_spec": list(children)}
+
+
+def test_results_in_a_graph_of_the_package_are_valid_until_the_next_call():
+    contract = replace(contract_of(Spec(4, device="cuda")), n_outputs=1, out_spec=json.dumps([1, LEAF]))
+    for name, kinds in (("aoti_torch_cuda_graph_replay", ["cuda-graph"]), ("aoti_torch_cuda_mm_out", [])):
+        compiled = SharedObject(member="a.so", size=1, format="elf", undefined=(SymbolRef(name=name),))
+        model = ModelEntry(name="model", layout="pt2", members=(), shared_objects=(compiled,))
+        case = case_of(contract, None)
+        findings = list(output_spec.run(replace(case, model=model)))
+        assert [item.kind for item in findings] == kinds
+        assert all(item.severity is Severity.WARN for item in findings)
 
 
 def found(n_outputs, tree, **more):

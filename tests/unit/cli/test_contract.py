@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -39,6 +42,50 @@ def test_each_form_is_written_twice_alike(form, tmp_path):
         compile(target.read_text(), "written", "exec")
     if form == "json":
         assert json.loads(target.read_text())["required"] == ["args"]
+
+
+# The interface of torch/csrc/inductor/aoti_runner/model_container_observer.h of torch 2.15.
+INTERFACE = """
+#pragma once
+#include <cstddef>
+namespace torch::inductor {
+enum class AOTIContainerEvent { kLoadConstants, kInference };
+struct AOTIObserverContext {};
+struct AOTIModelContainerObserver {
+  virtual ~AOTIModelContainerObserver() = default;
+  virtual void on_begin(AOTIContainerEvent, const AOTIObserverContext&) = 0;
+  virtual void on_end(AOTIContainerEvent, const AOTIObserverContext&, bool) = 0;
+};
+}
+"""
+PROGRAM = """
+int main() {
+  Observer all;
+  for (bool succeeded : {true, false}) {
+    all.on_begin(Observer::Event::kInference, {});
+    all.on_end(Observer::Event::kInference, {}, succeeded);
+  }
+  auto& sums = all.sums(Observer::Event::kInference);
+  bool right = sums.calls == 2 && sums.failures == 1 && sums.nanoseconds >= 0;
+  return right && all.sums(Observer::Event::kLoadConstants).calls == 0 ? 0 : 1;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no compiler")
+def test_the_observer_of_the_header_counts_calls_and_failures(tmp_path):
+    header = call(PACKAGE, "--emit", "cpp").stdout
+    includes = re.findall(r"#include <(?!ATen|torch)[a-z]+>|#(?:if __has|include <torch)[^\n]+observer.h>\)?", header)
+    begin = header.index("#if __has_include", header.index("validate_inputs"))
+    observer = header[begin : header.index("#endif", begin) + len("#endif")]
+    folder = tmp_path / "torch" / "csrc" / "inductor" / "aoti_runner"
+    folder.mkdir(parents=True)
+    (folder / "model_container_observer.h").write_text(INTERFACE)
+    head = [one for one in includes if one.startswith("#include")]
+    (tmp_path / "all.cpp").write_text("\n".join([*head, observer, PROGRAM]))
+    command = ["g++", "-std=c++17", "-Wall", "-Werror", "-I", str(tmp_path), "-o", str(tmp_path / "all")]
+    subprocess.run([*command, str(tmp_path / "all.cpp")], check=True, timeout=120)
+    assert subprocess.run([str(tmp_path / "all")], timeout=60, check=False).returncode == 0
 
 
 def test_what_cannot_be_read_or_meant(tmp_path):

@@ -9,7 +9,12 @@ from typer.testing import CliRunner
 
 import aotidoctor
 from aotidoctor.cli import build_app
+from aotidoctor.model.artifact import Artifact, ArtifactKind
+from aotidoctor.model.case import Case, Host, Options
 from aotidoctor.model.evidence import Severity
+from aotidoctor.model.other_artifacts import CALLABLE_FORMS, FORMS, USES, Precompiled
+from aotidoctor.probes.plain_run import reason_not_to_run
+from aotidoctor.probes.probe import History
 from tests.artifacts.precompiled import CODE, cache_of, content, flipped, made_for_cuda, mega_cache, unpack
 
 FN = content("aot_fn")
@@ -240,3 +245,12 @@ def test_log_of_a_guard_over_threads_has_the_cause_of_the_check(tmp_path):
     report = aotidoctor.classify(tmp_path / "x.log")
     assert report.cause == "threads-exceed-build"
     assert "aotidoctor inspect FILE" in report.diagnoses[0].remedy.command
+
+
+@pytest.mark.parametrize("form", sorted(FORMS.keys() - CALLABLE_FORMS))
+def test_what_no_tensors_call_says_how_it_is_used(form):
+    artifact = Artifact(path="m", kind=ArtifactKind.COMPILE_CACHE, size=1, precompiled=Precompiled(form=form))
+    assert USES[form] in reason_not_to_run(
+        Case(artifact=artifact, host=Host(system="Linux", machine="x86_64", python="3.11"), options=Options()),
+        History(),
+    )

@@ -224,6 +224,16 @@ def test_kernel_information(tmp_path):
     text = {"cpp_fused_add_0:1": {"stack_traces": ["File x"], "post_grad_nodes": ["add"], "pre_grad_nodes": []}}
     model = only(tmp_path, package_parts(extra=[("kernel_information.json", json.dumps(text).encode())]))
     assert model.kernel_information["cpp_fused_add_0:1"]["post_grad_nodes"] == ("add",)
+
+
+def test_what_kernel_information_says_of_operators_since_2_14(tmp_path):
+    facts = {"extern_semantic_key": "aten.mm", "input_shapes": [[4, 8], [8, 2]], "output_shape": [4, 2], "other": None}
+    text = {"extern_kernels.mm:2": {**facts, "input_dtypes": ["torch.float32"]}}
+    model = only(tmp_path, package_parts(extra=[("kernel_information.json", json.dumps(text).encode())]))
+    assert model.kernel_information["extern_kernels.mm:2"] == {
+        "extern_semantic_key": ("aten.mm",), "input_shapes": ("[4, 8]", "[8, 2]"), "output_shape": ("4", "2"),
+        "other": (), "input_dtypes": ("torch.float32",),
+    }  # fmt: skip
     assert model.extern_member is None
 
 
