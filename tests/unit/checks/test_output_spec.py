@@ -70,9 +70,20 @@ def test_another_number_of_outputs_is_proof(n_outputs, tree, leaves):
     assert (told.cause, told.status) == ("output-spec", Status.CONFIRMED)
 
 
-@pytest.mark.parametrize(("n_outputs", "tree"), [(None, LEAF), (2, None), (2, ""), (2, "[1,"), (2, "[2, {}]")])
-def test_what_cannot_be_counted_is_not_checked(n_outputs, tree):
-    assert isinstance(found(n_outputs, tree), NotChecked)
+@pytest.mark.parametrize(
+    ("n_outputs", "tree", "why"),
+    [
+        (None, LEAF, "does not record its number of outputs"),
+        (2, None, "does not record its out spec"),
+        (2, "", "does not record its out spec"),
+        (2, "[1,", "cannot be read: Expecting value"),
+        (2, "[2, {}]", "cannot be read: not a call spec of protocol 1"),
+    ],
+)
+def test_what_cannot_be_counted_is_not_checked(n_outputs, tree, why):
+    answer = found(n_outputs, tree)
+    assert isinstance(answer, NotChecked)
+    assert why in answer.reason
 
 
 def test_more_inputs_than_leaves_is_a_warning_and_fewer_are_values_baked_in():

@@ -50,6 +50,11 @@ def test_no_program_to_compare_with(reference):
     assert CHECK.run(case(reference, reference=None)) == []
 
 
-@pytest.mark.parametrize("lost", ["reference", "contract"])
-def test_what_cannot_be_read_is_said(lost):
-    assert isinstance(CHECK.run(case(**{lost: None})), NotChecked)
+@pytest.mark.parametrize(
+    ("lost", "why"),
+    [("reference", "not a readable torch.export archive"), ("contract", "contains no contract (no wrapper.cpp)")],
+)
+def test_what_cannot_be_read_is_said(lost, why):
+    answer = CHECK.run(case(**{lost: None}))
+    assert isinstance(answer, NotChecked)
+    assert why in answer.reason

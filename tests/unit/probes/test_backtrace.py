@@ -20,6 +20,7 @@ from tests.unit.probes.outcomes import case, history, outcome
 
 DATA = Path(__file__).parents[2] / "data" / "stacks"
 SEGV = Signalled(signal=11, name="SIGSEGV")
+NO_CRASH = "the plain run did not crash in the package and did not hang"
 WRAPPER = "data/aotinductor/model/cwezgqd4pabrajmlagjcvwb4mm4kr5qayn5rvxpju4idhnckkqbw.wrapper.cpp"
 KERNEL = "data/aotinductor/model/cjbhlglf6rncmngzlxavp6sazuffppvaot2cmcdj6zoujn4a6has.kernel.cpp"
 
@@ -37,6 +38,10 @@ def package(*, operators: tuple[str, ...] = ("zoo::other", "zoo::misbehave")) ->
         extern_nodes=tuple(ExternNode(name=target, target=target) for target in operators),
     )
     return replace(made, model=model)
+
+
+def finding(code: str, kind: str) -> Evidence:
+    return Evidence(code=code, kind=kind, severity=Severity.ERROR, subject=None, observed="", expected="")
 
 
 def failed(ending: Signalled | TimedOut = SEGV, stage: str = "run1", *, given: Case | None = None) -> Evidence:
@@ -80,20 +85,22 @@ def test_a_hang_was_looked_at_when_it_was_stopped() -> None:
 
 
 @pytest.mark.parametrize(
-    "findings",
+    ("findings", "why"),
     [
-        [],
-        [failed(Signalled(signal=9, name="SIGKILL"))],
-        [failed(Signalled(signal=15, name="SIGTERM"))],
-        [failed(stage="setup")],
-        [failed(stage="inputs")],
-        [failed(), Evidence(code="AD-IN-002", kind="x", severity=Severity.ERROR, subject=None, observed="", expected="")],
-        [failed(), Evidence(code="AD-HOST-010", kind="baked", severity=Severity.ERROR, subject=None, observed="", expected="")],
-        [failed(), Evidence(code="AD-RUN-003", kind="raised", severity=Severity.ERROR, subject=None, observed="", expected="")],
+        ([], NO_CRASH),
+        ([failed(Signalled(signal=9, name="SIGKILL"))], NO_CRASH),
+        ([failed(Signalled(signal=15, name="SIGTERM"))], NO_CRASH),
+        ([failed(stage="setup")], NO_CRASH),
+        ([failed(stage="inputs")], NO_CRASH),
+        ([failed(), finding("AD-IN-002", "x")], "AD-IN-002 explains the signal"),
+        ([failed(), finding("AD-HOST-010", "baked")], "AD-HOST-010 explains the signal"),
+        ([failed(), finding("AD-RUN-003", "raised")], "AD-RUN-003 explains the signal"),
     ],
-)  # fmt: skip
-def test_not_asked(findings: list[Evidence]) -> None:
-    assert isinstance(backtrace.plan(case(), history(*findings)), NotChecked)
+)
+def test_not_asked(findings: list[Evidence], why: str) -> None:
+    answer = backtrace.plan(case(), history(*findings))
+    assert isinstance(answer, NotChecked)
+    assert answer.reason == why
 
 
 def test_the_same_signal_under_the_input_checks_explains_nothing() -> None:

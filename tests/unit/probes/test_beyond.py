@@ -13,6 +13,7 @@ from tests.unit.probes.outcomes import case, history, outcome, raised
 
 OPEN = case()
 FINE = outcome(stages={"run1": 0.01})
+NO_RESULT = "the plain run did not return, and was not killed by a signal"
 SHORT = {"path": "args[1]", "elements": 18, "needed": 30, "before": False, "rows": 5, "follows": [["args[0]", 0]]}
 
 
@@ -28,16 +29,21 @@ def described(made):
         pytest.param(OPEN, FINE, Request, id="open"),
         pytest.param(replace(OPEN, contract=None), FINE, Request, id="no-contract"),
         pytest.param(OPEN, outcome(ending=Signalled(signal=11, name="SIGSEGV"), stage="run1"), Request, id="crash"),
-        pytest.param(OPEN, outcome(ending=Signalled(signal=11, name="SIGSEGV"), stage="load"), NotChecked),
-        pytest.param(OPEN, raised("no"), NotChecked, id="exception"),
-        pytest.param(OPEN, outcome(stages={"run1": 9.0}), NotChecked, id="slow"),
-        pytest.param(described(OPEN), FINE, NotChecked, id="described"),
+        pytest.param(OPEN, outcome(ending=Signalled(signal=11, name="SIGSEGV"), stage="load"), NO_RESULT, id="load"),
+        pytest.param(OPEN, raised("no"), NO_RESULT, id="exception"),
+        pytest.param(OPEN, outcome(stages={"run1": 9.0}), "a call takes too long to repeat it", id="slow"),
+        pytest.param(described(OPEN), FINE, "the package records the properties of its inputs", id="described"),
         pytest.param(described(case(rungs=("read_beyond",))), FINE, Request, id="by-name"),
-        pytest.param(case(inputs=False), FINE, NotChecked, id="no-inputs"),
+        pytest.param(case(inputs=False), FINE, NO_RESULT, id="no-inputs"),
     ],
 )
 def test_when_it_is_asked(asked, plain, expected):
-    assert isinstance(over_read.plan(asked, history(plain_run=plain)), expected)
+    answer = over_read.plan(asked, history(plain_run=plain))
+    if expected is Request:
+        assert isinstance(answer, Request)
+    else:
+        assert isinstance(answer, NotChecked)
+        assert answer.reason.startswith(expected)
 
 
 def told(*leaves, decided=True, **more):

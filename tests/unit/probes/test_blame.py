@@ -187,14 +187,18 @@ def test_a_number_that_is_not_printed_and_not_in_the_inputs_is_not_named():
 def test_not_asked(run):
     case = by_keyword(*range(8))
     findings = tuple(plain_run.read(case, History(), run))
-    assert isinstance(blame.plan(case, History(outcomes={"plain_run": run}, findings=findings)), NotChecked)
+    answer = blame.plan(case, History(outcomes={"plain_run": run}, findings=findings))
+    assert isinstance(answer, NotChecked)
+    assert answer.reason.startswith("the plain run did not end in a bounds check")
 
 
 def test_a_package_without_sources():
     case = replace(by_keyword(*range(8)), contract=None)
     run = bounds(EMBEDDING)
     findings = tuple(plain_run.read(case, History(), run))
-    assert isinstance(blame.plan(case, History(findings=findings)), NotChecked)
+    answer = blame.plan(case, History(findings=findings))
+    assert isinstance(answer, NotChecked)
+    assert answer.reason == "the package contains no sources to trace"
 
 
 def test_a_healthy_run_of_a_package_without_sources_has_nothing_to_be_asked():

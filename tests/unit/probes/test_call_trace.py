@@ -142,16 +142,18 @@ def test_a_later_crash_is_traced_over_two_calls():
 
 
 @pytest.mark.parametrize(
-    ("plain", "findings"),
+    ("plain", "findings", "why"),
     [
-        (outcome(), ()),
-        (outcome(ending=SEGV, stage="load"), ()),
-        (outcome(ending=Signalled(signal=9, name="SIGKILL"), stage="run1"), ()),
-        (outcome(ending=SEGV, stage="run1"), (finding("AD-IN-013", "static"),)),
+        (outcome(), (), "the call returned"),
+        (outcome(ending=SEGV, stage="load"), (), "it failed in load, before any compiled call"),
+        (outcome(ending=Signalled(signal=9, name="SIGKILL"), stage="run1"), (), "SIGKILL comes from outside"),
+        (outcome(ending=SEGV, stage="run1"), (finding("AD-IN-013", "static"),), "a static finding already explains it"),
     ],
 )
-def test_not_asked(plain, findings):
-    assert isinstance(plan(plain, findings), NotChecked)
+def test_not_asked(plain, findings, why):
+    answer = plan(plain, findings)
+    assert isinstance(answer, NotChecked)
+    assert answer.reason.startswith(why)
 
 
 def test_localize_asks_anyway():

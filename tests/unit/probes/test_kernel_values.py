@@ -326,7 +326,9 @@ def test_a_product_without_its_bias_is_no_node_of_the_program(operators, named):
 
 def test_not_asked_when_the_call_failed():
     died = outcome(stage="run1", ending=Signalled(signal=11, name="SIGSEGV"))
-    assert isinstance(kernel_values.plan(case(), history(NAN, plain_run=died)), NotChecked)
+    answer = kernel_values.plan(case(), history(NAN, plain_run=died))
+    assert isinstance(answer, NotChecked)
+    assert answer.reason == "the plain run returned no outputs"
 
 
 @pytest.mark.parametrize(("differs", "theirs", "says"), [(False, 3, "same"), (True, 0, "finite"), (True, 1, None)])

@@ -20,6 +20,7 @@ WORDS = "double free or corruption (out)\n"
 OP = "aoti_torch_proxy_executor_call_function"
 DELETE = "aoti_torch_delete_tensor_object"
 CHECKED = {"heap_checks": True, "env_took_effect": {"MALLOC_CHECK_": True}}
+UNSUSPICIOUS = "no run ended in a way that a damaged heap explains"
 
 
 def glibc(version="2.36", *, preload=None, system="Linux", **more):
@@ -76,7 +77,7 @@ def one(package, plain, result, **outcomes):
 def test_asked_when_the_end_smells_of_a_damaged_heap(plain, asked):
     package = glibc()
     answer = malloc_checks.plan(package, after(package, plain))
-    assert isinstance(answer, Request if asked else NotChecked)
+    assert isinstance(answer, Request) if asked else answer.reason == UNSUSPICIOUS
 
 
 def test_asked_when_the_crash_comes_and_goes():
@@ -103,7 +104,7 @@ def test_asked_when_it_died_inside_the_allocator(frame, asked):
     before = after(package, plain)
     stack = outcome("backtrace", ending=SEGV, stage="run1", debugger_output=f"Thread 1\n{frame}\n")
     answer = malloc_checks.plan(package, replace(before, outcomes={**before.outcomes, "backtrace": stack}))
-    assert isinstance(answer, Request if asked else NotChecked)
+    assert isinstance(answer, Request) if asked else answer.reason == UNSUSPICIOUS
 
 
 def test_repeats_as_many_calls_as_it_took():
@@ -150,7 +151,9 @@ def test_where_there_are_no_checks_the_reason_is_told(package, word):
 def test_not_asked_when_a_static_finding_explains_it(code):
     package = glibc()
     known = Evidence(code=code, kind="x", severity=Severity.ERROR, subject=None, observed="", expected="")
-    assert isinstance(malloc_checks.plan(package, after(package, PLAIN, extra=(known,))), NotChecked)
+    answer = malloc_checks.plan(package, after(package, PLAIN, extra=(known,)))
+    assert isinstance(answer, NotChecked)
+    assert answer.reason == "a static finding already explains the crash"
 
 
 def test_not_asked_when_an_operator_dies_alone():
@@ -158,7 +161,9 @@ def test_not_asked_when_an_operator_dies_alone():
     alone = Evidence(
         code="AD-RUN-015", kind="signalled", severity=Severity.ERROR, subject=None, observed="", expected=""
     )
-    assert isinstance(malloc_checks.plan(package, after(package, PLAIN, extra=(alone,))), NotChecked)
+    answer = malloc_checks.plan(package, after(package, PLAIN, extra=(alone,)))
+    assert isinstance(answer, NotChecked)
+    assert answer.reason == "an operator crashes when it is called alone"
 
 
 def test_moved_into_the_operator():
@@ -234,4 +239,6 @@ def test_findings_of_other_runs_do_not_count():
     package = glibc()
     other = replace(read_ending("AD-RUN-003", package, died()), source=RunSource(run="R7", stream="result"))
     plain = outcome(ending=Exited(code=1, done=False), stage="run1")
-    assert isinstance(malloc_checks.plan(package, history(other, plain_run=plain)), NotChecked)
+    answer = malloc_checks.plan(package, history(other, plain_run=plain))
+    assert isinstance(answer, NotChecked)
+    assert answer.reason == UNSUSPICIOUS

@@ -131,13 +131,24 @@ def test_only_what_torch_does_not_bring_is_a_custom_operator(target, own):
     assert facts["has_custom_ops"] is own
 
 
-@pytest.mark.parametrize("code", ["AD-ART-003", "AD-ART-004", "AD-HOST-003"])
-def test_what_must_not_or_cannot_run_is_not_run(code):
-    assert isinstance(plain_run.plan(case(), history(finding(code))), NotChecked)
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("AD-ART-003", "the package is not executed"),
+        ("AD-ART-004", "the package is not executed"),
+        ("AD-HOST-003", "this host cannot run it"),
+    ],
+)
+def test_what_must_not_or_cannot_run_is_not_run(code, why):
+    answer = plain_run.plan(case(), history(finding(code)))
+    assert isinstance(answer, NotChecked)
+    assert answer.reason.startswith(why)
 
 
 def test_without_torch_nothing_runs():
-    assert isinstance(plain_run.plan(case(torch=False), history()), NotChecked)
+    answer = plain_run.plan(case(torch=False), history())
+    assert isinstance(answer, NotChecked)
+    assert answer.reason.startswith("torch is not installed here")
 
 
 def test_again_is_not_asked_when_the_inputs_explain_it():

@@ -131,4 +131,6 @@ def test_described_inputs_are_not_guessed_at():
     known = replace(known, contract=replace(known.contract, leaves=leaves))
     plain = raised(PRODUCT)
     first = made("AD-RUN-001", "raised", Severity.ERROR, plain, observed="", expected="", facts={"line": PRODUCT})
-    assert isinstance(refused_operator.plan(known, replace(history(plain_run=plain), findings=(first,))), NotChecked)
+    answer = refused_operator.plan(known, replace(history(plain_run=plain), findings=(first,)))
+    assert isinstance(answer, NotChecked)
+    assert answer.reason == "the package records the properties of its inputs"

@@ -16,6 +16,8 @@ from aotidoctor.probes import sub_batch
 from tests.unit.probes.outcomes import case, history, outcome
 
 OK = outcome(outputs=[[{}]])
+NOT_SHARED = "dim 0 is not a size that inputs and outputs share"
+NOT_SMALLER = "no smaller batch (s0) is within what was compiled"
 
 
 def leaf(at, *sizes, low=2):
@@ -51,22 +53,23 @@ def test_half_of_the_rows_of_all_that_share_the_size():
 
 
 @pytest.mark.parametrize(
-    ("leaves", "outputs", "shapes"),
+    ("leaves", "outputs", "shapes", "why"),
     [
-        ([(8, 16)], [("8", "16")], [(8, 16)]),
-        ([("8*s0",)], [("s0",)], [(32,)]),
-        ([("s0",)], [("s0", "s0")], [(8,)]),
-        ([("s0", "s0")], [("s0",)], [(8, 8)]),
-        ([("s0", 4), ("4*s0",)], [("s0",)], [(8, 4), (32,)]),
-        ([("s0", 4)], [("2*s0",)], [(8, 4)]),
-        ([("s0", 4)], [("4",)], [(8, 4)]),
-        ([("s0", 4)], [("s0", "4")], [(2, 4)]),
-        ([("s0",), ("s0",)], [("s0",)], [(8,), (4,)]),
+        ([(8, 16)], [("8", "16")], [(8, 16)], NOT_SHARED),
+        ([("8*s0",)], [("s0",)], [(32,)], NOT_SHARED),
+        ([("s0",)], [("s0", "s0")], [(8,)], NOT_SHARED),
+        ([("s0", "s0")], [("s0",)], [(8, 8)], NOT_SHARED),
+        ([("s0", 4), ("4*s0",)], [("s0",)], [(8, 4), (32,)], NOT_SHARED),
+        ([("s0", 4)], [("2*s0",)], [(8, 4)], NOT_SHARED),
+        ([("s0", 4)], [("4",)], [(8, 4)], NOT_SHARED),
+        ([("s0", 4)], [("s0", "4")], [(2, 4)], NOT_SMALLER),
+        ([("s0",), ("s0",)], [("s0",)], [(8,), (4,)], NOT_SMALLER),
     ],
 )
-def test_unasked_where_dim_0_is_no_shared_size(leaves, outputs, shapes):
+def test_unasked_where_dim_0_is_no_shared_size(leaves, outputs, shapes, why):
     answer = sub_batch.plan(package(leaves, outputs, shapes), history(odd(), plain_run=OK))
     assert isinstance(answer, NotChecked)
+    assert answer.reason == why
 
 
 def test_never_one_row_and_never_below_the_compiled_bound():
@@ -78,22 +81,33 @@ def test_never_one_row_and_never_below_the_compiled_bound():
 
 
 @pytest.mark.parametrize(
-    ("findings", "options", "asked"),
+    ("findings", "options"),
     [
-        ((), {}, False),
-        ((), {"localize": True}, True),
-        ((), {"rungs": ("sub_batch",)}, True),
-        ((odd("AD-RUN-002"),), {}, True),
-        ((odd("AD-RUN-002", severity=Severity.INFO),), {}, False),
-        ((odd("AD-RUN-009", "depends"),), {}, True),
-        ((odd("AD-OUT-001", "batch-norm"),), {}, True),
-        ((odd("AD-RUN-011", "agrees", Severity.INFO),), {}, False),
-        ((odd(), odd("AD-IN-010", "x")), {}, False),
+        ((), {"localize": True}),
+        ((), {"rungs": ("sub_batch",)}),
+        ((odd("AD-RUN-002"),), {}),
+        ((odd("AD-RUN-009", "depends"),), {}),
+        ((odd("AD-OUT-001", "batch-norm"),), {}),
     ],
 )
-def test_asked_on_suspicion_or_by_name(findings, options, asked):
+def test_asked_on_suspicion_or_by_name(findings, options):
     one = package([("s0", 16)], [("s0",)], [(8, 16)], **options)
-    assert isinstance(sub_batch.plan(one, history(*findings, plain_run=OK)), Request if asked else NotChecked)
+    assert isinstance(sub_batch.plan(one, history(*findings, plain_run=OK)), Request)
+
+
+@pytest.mark.parametrize(
+    ("findings", "why"),
+    [
+        ((), "the numbers are not suspicious"),
+        ((odd("AD-RUN-002", severity=Severity.INFO),), "the numbers are not suspicious"),
+        ((odd("AD-RUN-011", "agrees", Severity.INFO),), "the numbers are not suspicious"),
+        ((odd(), odd("AD-IN-010", "x")), "a static finding already explains wrong numbers"),
+    ],
+)
+def test_unasked_where_nothing_is_suspicious_or_all_is_explained(findings, why):
+    answer = sub_batch.plan(package([("s0", 16)], [("s0",)], [(8, 16)]), history(*findings, plain_run=OK))
+    assert isinstance(answer, NotChecked)
+    assert answer.reason.startswith(why)
 
 
 @pytest.mark.parametrize(
