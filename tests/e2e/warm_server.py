@@ -15,13 +15,18 @@ import types
 
 
 def warm_up() -> None:
-    """Import what a first call of ``aoti_load_package`` imports."""
+    """Import what a first call of ``aoti_load_package`` imports, and the compiler."""
     import importlib
 
     gc.disable()
     import torch  # noqa: F401
 
-    for name in ("torch._inductor.package", "torch.export.pt2_archive._package", "torch._inductor.codecache"):
+    for name in (
+        "torch._inductor.package",
+        "torch.export.pt2_archive._package",
+        "torch._inductor.codecache",
+        "torch._inductor.compile_fx",
+    ):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
 

@@ -414,26 +414,12 @@ REPORTS = (
     ),
     *(
         Report(
-            name="healthy_losses",
-            right=True,
-            source="pytorch: torch.nn.functional",
-            arguments=(loss,),
-            asked=(_ask(f"verify {loss}.pt2 --against {loss}_model.pt2", never=("different program",)),),
-        )
-        for loss in ("cross_entropy", "cross_entropy_classes", "kl_div", "bce_logits", "multi_margin", "logsumexp",
-                     "entropy", "poisson_nll")
-    ),
-    *(
-        Report(
             name="healthy_functions",
             right=True,
             source="pytorch: torch.nn.functional",
             arguments=(functions,),
             asked=(_ask(f"verify {functions}.pt2 --against {functions}_model.pt2", never=("different program",)),),
         )
-        for functions in (
-            "losses_of_numbers", "losses_of_outliers", "losses_of_classes", "losses_of_margins", "losses_of_distances",
-            "activations", "activations_of_lines", "activations_of_powers", "activations_of_logs", "norms",
-        )
+        for functions in ("losses_of_numbers", "losses_of_classes", "activations_and_norms")
     ),
 )  # fmt: skip
