@@ -99,6 +99,9 @@ def _register(model: BaseModel, cache_dir: Path, registered: set[str]) -> None:
 def _build(model: BaseModel, target: Path) -> None:
     import torch
 
+    # The wrapper is most of what is compiled, and runs for milliseconds.
+    if hasattr(torch._inductor.config.aot_inductor, "compile_wrapper_opt_level"):
+        torch._inductor.config.aot_inductor.compile_wrapper_opt_level = "O0"
     torch.manual_seed(0)
     module, args, kwargs, dynamic = model.build()
     # Export before saving: a model that writes to its inputs must not spoil the sample.
