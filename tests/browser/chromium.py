@@ -86,7 +86,9 @@ def chromium(profile: Path) -> Iterator[Page]:
     for flag in (*FLAGS, f"--user-data-dir={profile}", *(("--no-sandbox",) if os.geteuid() == 0 else ())):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(found[1], log_output=os.devnull))
+    # Beside the profile it keeps reports of crashes, and more, for its user.
+    own = {**os.environ, "XDG_CONFIG_HOME": str(profile), "XDG_CACHE_HOME": str(profile)}
+    driver = webdriver.Chrome(options=options, service=Service(found[1], log_output=os.devnull, env=own))
     try:
         yield Page(driver)
     finally:
