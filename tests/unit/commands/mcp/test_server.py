@@ -136,7 +136,7 @@ LEAD_OUT = {
     "a link to a package": lambda folder, outside: (folder / "1" / "model.pt2").symlink_to(outside / "outside.pt2"),
     "a link to a version": lambda folder, outside: (folder / "2").symlink_to(outside / "version"),
     "a name": lambda folder, outside: (folder / "config.pbtxt").write_text(
-        'platform: "torch_aoti"\ndefault_model_filename: "../../../version/secret.pt2"'
+        'platform: "torch_aoti"\ndefault_model_filename: "../../../../version/secret.pt2"'
     ),
     "a whole name": lambda folder, outside: (folder / "config.pbtxt").write_text(
         f'platform: "torch_aoti"\ndefault_model_filename: "{outside}/version/secret.pt2"'
@@ -149,14 +149,13 @@ LEAD_OUT = {
         ),
     ),
     "a link behind a link": lambda folder, outside: (
-        (folder.parent / "up").symlink_to(".."),
+        (folder.parent / "up").symlink_to("../.."),
         (folder / "1" / "model.pt2").symlink_to("../../up/outside.pt2"),
     ),
 }
 
 
-@pytest.mark.parametrize("way", LEAD_OUT)
-def test_nothing_in_a_model_folder_leads_out_of_the_root(root, tmp_path, way):
+def test_nothing_in_a_model_folder_leads_out_of_the_root(root, tmp_path):
     """What lies outside is a package with a name of its own inside: no answer knows it."""
     import zipfile
 
@@ -167,17 +166,17 @@ def test_nothing_in_a_model_folder_leads_out_of_the_root(root, tmp_path, way):
     shutil.copy(tmp_path / "version" / "secret.pt2", tmp_path / "outside.pt2")
     shutil.copy(tmp_path / "version" / "secret.pt2", tmp_path / "version" / "model.pt2")
     (tmp_path / "no_library").write_text("zebra_of_the_outside")
-    folder = root / "model"
-    (folder / "1").mkdir(parents=True)
-    LEAD_OUT[way](folder, tmp_path)
-    questions = [("triton", {"path": "model"}), ("triton", {"path": "."})]
-    _, answers = talk(root, questions)
-    found = json.dumps(answers)
-    assert "zebra" not in found
-    # As the server does it: a whole name is one below the folder, and nothing lies there.
-    assert ("leads out of the root folder" in found) == (way not in ("a whole name", "a library"))
-    assert "ELF" not in found
-    assert ("the library was not inspected" in found) == (way == "a library")
+    for way, make in LEAD_OUT.items():
+        (root / way / "model" / "1").mkdir(parents=True)
+        make(root / way / "model", tmp_path)
+    _, answers = talk(root, [("triton", {"path": path}) for way in LEAD_OUT for path in (f"{way}/model", way)])
+    for way, *both in zip(LEAD_OUT, answers[::2], answers[1::2], strict=True):
+        found = json.dumps(both)
+        assert "zebra" not in found, way
+        # As the server does it: a whole name is one below the folder, and nothing lies there.
+        assert ("leads out of the root folder" in found) == (way not in ("a whole name", "a library")), way
+        assert "ELF" not in found, way
+        assert ("the library was not inspected" in found) == (way == "a library"), way
 
 
 def test_a_link_that_stays_in_the_root_is_followed(root):
