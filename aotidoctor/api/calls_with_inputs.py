@@ -127,6 +127,7 @@ def diagnose(
     atol: ToleranceLike | None = None,
     trust_pickle: bool = False,
     seed: int = 0,
+    values: str = "statistics",
     timeout: float = 60.0,
     budget: float | None = None,
     repeat: int = 2,
@@ -155,7 +156,8 @@ def diagnose(
     Args:
         package: the .pt2 file.
         inputs: a file (.pt, .npz, .npy, .safetensors, .json), or the objects themselves: a tensor, a tuple or list of
-            args, a dict of kwargs, ``{"args": ..., "kwargs": ...}``.
+            args, a dict of kwargs, ``{"args": ..., "kwargs": ...}``; or many samples: a folder or pattern of files, or
+            a file with a list of calls.
         options: an ``Options`` to begin with; keywords that have not their default value replace its fields.
         args: the positional arguments of the call: tensors, NumPy arrays (as ``torch.from_numpy`` makes tensors of
             them), numbers, texts and None, in nested tuples, lists, dicts and registered classes; any shapes.
@@ -174,6 +176,7 @@ def diagnose(
         atol: likewise, absolute.
         trust_pickle: unpickle an inputs file even if that runs code from it.
         seed: of ``generate``.
+        values: ``hash`` leaves ranges of values out of the report: only digests of the outputs stay.
         timeout: limit of one child run in seconds.
         budget: limit of everything together in seconds.
         repeat: plain runs in fresh processes.
@@ -284,6 +287,7 @@ def compare(
     custom_op_library: PathLike | tuple[PathLike, ...] | list[PathLike] | None = None,
     trust_pickle: bool = False,
     seed: int = 0,
+    values: str = "statistics",
     timeout: float = 60.0,
     budget: float | None = None,
     threads: int | None = None,

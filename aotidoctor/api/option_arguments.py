@@ -111,11 +111,15 @@ def _one(where: str, value: object) -> Tolerance:
         raise ArgumentError(where, value_text(value), expected) from error
 
 
-def emulation(where: str, value: object) -> str:
-    """When a CUDA package is emulated."""
-    if value not in ("always", "auto", "never"):
-        raise ArgumentError(where, value_text(value), "'always', 'auto' or 'never'")
-    return str(value)
+def one_of(*words: str) -> Callable[[str, object], str]:
+    """A reader of one of a few words."""
+
+    def read(where: str, value: object) -> str:
+        if value not in words:
+            raise ArgumentError(where, value_text(value), f"{', '.join(map(repr, words[:-1]))} or {words[-1]!r}")
+        return str(value)
+
+    return read
 
 
 _READERS: Mapping[str, Callable[[str, object], object]] = {
@@ -126,7 +130,8 @@ _READERS: Mapping[str, Callable[[str, object], object]] = {
     "seconds": seconds,
     "bytes": count(1),
     "probes": texts,
-    "emulate": emulation,
+    "emulate": one_of("always", "auto", "never"),
+    "values": one_of("statistics", "hash"),
 }
 
 

@@ -29,11 +29,11 @@ from aotidoctor.model.report import Report
     "inputs",
     "cases",
     case="generate model_name device setup custom_op_library reference model host weights data rtol atol trust_pickle "
-    "seed timeout budget repeat jobs threads memory_limit emulate probes skip_probes shrink",
+    "seed values timeout budget repeat jobs threads memory_limit emulate probes skip_probes shrink",
 )
 def run(
     package: opt.Package,
-    inputs: opt.Inputs = None,
+    inputs: opt.ManyInputs = None,
     *,
     wanted: Options,
     plan: opt.Plan = False,
@@ -76,10 +76,10 @@ def check(package: opt.Package, inputs: opt.Inputs = None, *, wanted: Options, s
 @with_options(
     "package",
     "inputs",
-    case="model_name device setup custom_op_library reference model trust_pickle timeout budget threads memory_limit "
-    "emulate emulate_kernel shrink",
+    case="model_name device setup custom_op_library reference model trust_pickle values timeout budget threads "
+    "memory_limit emulate emulate_kernel shrink",
 )
-def localize(package: opt.Package, inputs: opt.RequiredInputs, *, wanted: Options, show: Show) -> None:
+def localize(package: opt.Package, inputs: opt.RequiredManyInputs, *, wanted: Options, show: Show) -> None:
     """Find the place of a failure: kernel, operator, value, line of the source.
 
     Does all that run does, and also determines the place if the diagnosis does not need it: the timeline of a healthy
@@ -99,11 +99,11 @@ From = Annotated[
     "package",
     "inputs",
     "from_",
-    case="reference rtol atol generate model_name device setup custom_op_library trust_pickle seed timeout budget "
-    "threads memory_limit emulate",
+    case="reference rtol atol generate model_name device setup custom_op_library trust_pickle seed values timeout "
+    "budget threads memory_limit emulate",
 )
 def compare(
-    package: Package = None, inputs: opt.Inputs = None, *, from_: From = None, wanted: Options, show: Show
+    package: Package = None, inputs: opt.ManyInputs = None, *, from_: From = None, wanted: Options, show: Show
 ) -> None:
     """Compare outputs, weights and side effects with the reference.
 

@@ -165,6 +165,13 @@ class PageFormat(str, enum.Enum):
     JSON = "json"
 
 
+class ValuesForm(str, enum.Enum):
+    """What a report has of values."""
+
+    STATISTICS = "statistics"
+    HASH = "hash"
+
+
 class EmulateWhen(str, enum.Enum):
     """When a CUDA package is carried out on the CPU."""
 

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from enum import Enum
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -29,6 +30,7 @@ from aotidoctor.cli.document_output import (
     IssueForm,
     PageFormat,
     Show,
+    ValuesForm,
     chosen_format,
 )
 from aotidoctor.commands.case_options import CASE, CASE_OPTIONS, PROBES
@@ -122,6 +124,7 @@ _TYPES: Mapping[str, type | GenericAlias] = {
     "seconds": float,
     "bytes": int,
     "emulate": EmulateWhen,
+    "values": ValuesForm,
     "paths": list[str],
     "tolerances": list[str],
 }
@@ -154,8 +157,16 @@ Package = Annotated[str, typer.Argument(metavar="PACKAGE", help="The .pt2 file (
 _INPUTS = typer.Option(
     "--inputs", "-i", metavar="FILE", help="Inputs: .pt, .npz, .npy, .safetensors or .json.", rich_help_panel=CASE
 )
+_SAMPLES = typer.Option(
+    *("--inputs", "-i"),
+    metavar="FILE|DIR|GLOB",
+    help="Inputs: .pt, .npz, .npy, .safetensors or .json; or many: a folder, a quoted pattern, a list of calls.",
+    rich_help_panel=CASE,
+)
 Inputs = Annotated[str | None, _INPUTS]
+ManyInputs = Annotated[str | None, _SAMPLES]
 RequiredInputs = Annotated[str, _INPUTS]
+RequiredManyInputs = Annotated[str, _SAMPLES]
 ModelName = Annotated[str | None, _declare("model_name")]
 Device = Annotated[str | None, _declare("device")]
 Reference = Annotated[str | None, _declare("reference")]
@@ -391,8 +402,8 @@ _DEFAULTS = Options()
 def _case_option(name: str) -> Parameter:
     """The option ``name`` as a parameter of a command. Names and defaults are those of ``Options``."""
     value = getattr(_DEFAULTS, FIELDS.get(name, name), None)
-    default = EmulateWhen(value) if name == "emulate" else None if value == () else value
     kind = _TYPES.get(CASE_OPTIONS[name].kind, str)
+    default = kind(value) if isinstance(kind, type) and issubclass(kind, Enum) else None if value == () else value
     given = kind if default is not None else kind | None
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[given, _declare(name)])
 
@@ -409,4 +420,6 @@ def _make_options(given: Mapping[str, object]) -> Options:
         elif isinstance(value, EmulateWhen):
             # A kernel that is named is to be emulated, whatever this machine has.
             chosen[name] = EmulateWhen.ALWAYS.value if "emulate_kernel" in chosen else value.value
+        elif isinstance(value, Enum):
+            chosen[name] = value.value
     return Options(**chosen, tolerances=tolerances(rtol, atol))  # type: ignore[arg-type]  # Typer read each

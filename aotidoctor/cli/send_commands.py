@@ -242,16 +242,18 @@ def _fail_bundle(message: str) -> NoReturn:
 BundleOrReport = Annotated[str, typer.Argument(metavar="BUNDLE", help="A bundle (.zip), or a JSON report.")]
 
 
-@with_options("sent", "cases")
-def analyze(sent: BundleOrReport, *, cases: opt.Cases = None, show: Show) -> None:
-    """Diagnose a bundle again, without its package, host or GPU.
+@with_options("sent", "cases", case="rtol atol")
+def analyze(sent: BundleOrReport, *, wanted: Options, cases: opt.Cases = None, show: Show) -> None:
+    """Diagnose a bundle again, without its package, host or GPU; with --rtol or --atol only its comparison, by those.
 
     Repeats every check that needs no execution, keeps the results of the recorded runs, reads the logs in the bundle,
     and reports what changed. Executes, unpickles and unpacks nothing.
     """
     from aotidoctor.commands.analyze.analyze import analyze as judge
 
-    execute("analyze", sent, replace(show, cases=cases), lambda _: judge(sent, argv=argv()), static=True)
+    execute(
+        "analyze", sent, replace(show, cases=cases), lambda _: judge(sent, wanted.tolerances, argv=argv()), static=True
+    )
 
 
 _KINDS = "A report (JSON), a bundle, a package, `env --json` of a host, or `here` for this one."

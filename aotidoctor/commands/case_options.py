@@ -1,7 +1,7 @@
 """The options of a case: what each takes, and its words in help. The command line and the library read this table.
 
 A kind is ``text``, ``path``, ``paths``, ``flag``, ``count``, ``seconds``, ``bytes``, ``tolerances`` (one for each
-output), ``probes`` or ``emulate``. Defaults are those of ``Options``.
+output), ``probes``, ``values`` or ``emulate``. Defaults are those of ``Options``.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ CASE_OPTIONS: Mapping[str, CaseOption] = {
     ),
     "trust_pickle": CaseOption("flag", CASE, "Unpickle the inputs file even if this runs code from it."),
     "seed": CaseOption("count", CASE, "Seed of --generate.", "N", least=0, most=2**63 - 1),
+    "values": CaseOption("values", CASE, "What the report has of values: ranges, or only digests of the outputs."),
     "timeout": CaseOption("seconds", LIMITS, "Time limit of one child run.", "TIME"),
     "budget": CaseOption("seconds", LIMITS, "Time limit of the whole command.", "TIME"),
     "repeat": CaseOption("count", LIMITS, "Number of plain runs, each in a fresh process.", "N"),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from aotidoctor.model.report import Diagnosis
     from aotidoctor.model.run import Request
     from aotidoctor.runner.runner import Runner
+    from aotidoctor.triage.samples import Sample
 
 # Importing these takes seconds; the warm worker does it once, for all runs that compare with the reference.
 REFERENCE_MODULES = ("torch.export.pt2_archive._package", "torch._export.serde.serialize")
@@ -83,22 +84,36 @@ def diagnose(
             if runs is not None and artifact.kind in RUNNABLE_KINDS and not artifact.names_unsafe:
                 runs.prewarm()
 
+        samples: tuple[Sample, ...] = ()
+        if runs is not None and inputs_path is not None and live is None:
+            from aotidoctor.triage.samples import examine_samples, samples_in, samples_of_list
+
+            samples = samples_in(inputs_path)
         with interruptible():
             limit = QUICK_CRC_LIMIT if static_only else DEFAULT_CRC_LIMIT
+            given = None if samples else inputs_path
             case, unread = open_case.open_case(
-                path, inputs_path, options, environ, crc_limit=limit, on_contents=prewarm, live=live
+                path, given, options, environ, crc_limit=limit, on_contents=prewarm, live=live
             )
+            if runs is not None and given is not None and live is None:
+                samples = samples_of_list(case)
         deadline = None if options.budget is None else time.monotonic() + options.budget
         session = Session(case=case, runner=runs, on_event=notify, deadline=deadline, not_checked=unread)
+        called = None
         try:
             with interruptible():
-                diagnoses, interrupted = _examine(session, command)
+                if samples:
+                    found = examine_samples(session, samples, lambda one: _examine(one, command))
+                    session, diagnoses, interrupted = found.session, found.diagnoses, found.interrupted
+                    called = found.samples
+                else:
+                    diagnoses, interrupted = _examine(session, command)
             if runs is not None and runs.unseen and session.runs:
                 session.leave_out("AD-RUN-024", "call_trace", runs.unseen)
         finally:
             if runs is not None:
                 runs.forget()
-        return session_report(session, diagnoses, invocation, interrupted=interrupted)
+        return replace(session_report(session, diagnoses, invocation, interrupted=interrupted), samples=called)
 
 
 def early_modules(options: Options, package: str = "") -> tuple[str, ...]:

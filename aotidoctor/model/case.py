@@ -227,7 +227,7 @@ class Options:
     ``model`` is the ``module.py:function`` of the model that was exported.
     ``imports`` are modules that every child imports first: setups of plugins. ``data`` are the ``.ptd`` files of an
     ExecuTorch program; ``verify_data`` compares all checksums in it and in them, or of a package's members, however
-    large they are.
+    large they are. ``values`` is ``statistics`` or ``hash``: what a report has of values, ranges or only digests.
     """
 
     model_name: str | None = None
@@ -260,6 +260,7 @@ class Options:
     imports: tuple[str, ...] = ()
     data: tuple[str, ...] = ()
     verify_data: bool = False
+    values: str = "statistics"
 
     def asks_for(self, probe: str) -> bool:
         """Whether ``--probes`` names it."""

@@ -1,4 +1,4 @@
-"""Describe results over many items: a fleet's results, hosts for packages, sweeps, and differences of documents.
+"""Describe results over many items: a fleet's results, hosts for packages, sweeps, samples, differences of documents.
 
 A results folder of a fleet holds
 
@@ -17,8 +17,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from aotidoctor.model.record import record
+
+if TYPE_CHECKING:
+    from aotidoctor.model.localization import OutputComparison
 
 # Results of a fleet.
 SCHEMA = "aotidoctor.fleet/1"
@@ -288,6 +292,87 @@ class Sweep:
     seconds: float
     torch: str | None = None
     interrupted: bool = False
+
+
+# Many samples of one package.
+@record
+class SampleRow:
+    """The call of one sample. ``verdict`` is ``healthy``, ``problem``, or ``unknown`` for a failure without a cause.
+
+    ``cause``, ``subject`` and ``observed`` are those of its first cause; nobody treated it but the first of its
+    cluster. ``outputs`` are digests, with ``--values hash``; ``comparison`` is that with the reference.
+    """
+
+    name: str
+    verdict: str
+    cause: str = ""
+    subject: str | None = None
+    observed: str = ""
+    seconds: float = 0.0
+    run: str = ""
+    outputs: tuple[str | None, ...] = ()
+    comparison: tuple[OutputComparison, ...] = ()
+
+
+@record
+class SampleCluster:
+    """Samples that fail alike: ``count`` of them, of which ``names`` are the first. ``status`` is that of its cause.
+
+    ``examined``: the first of them was examined by itself, as by a command of its own.
+    """
+
+    verdict: str
+    cause: str
+    subject: str | None
+    observed: str
+    status: str
+    count: int
+    names: tuple[str, ...]
+    examined: bool = False
+
+
+@record
+class OutputStatistics:
+    """One output over all samples that returned it. ``nan``, ``inf`` and ``differing`` count samples.
+
+    ``distinct`` counts different values, None where one could not be read; ``low`` and ``high`` are None with
+    ``--values hash``. ``worst`` is the sample with the largest difference from the reference.
+    """
+
+    path: str
+    samples: int = 0
+    dtypes: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
+    distinct: int | None = 0
+    nan: int = 0
+    inf: int = 0
+    low: float | None = None
+    high: float | None = None
+    differing: int = 0
+    max_abs: float | None = None
+    max_rel: float | None = None
+    worst: str | None = None
+
+
+@record
+class Samples:
+    """Calls of one package with many samples; the rest of the report is about ``examined``, one of them.
+
+    ``called`` of ``given`` were called, in ``processes`` processes; ``bad`` are not healthy, ``first_bad`` is the first
+    of those, ``worst`` the one that is farthest from the reference. ``notes`` say what was left out.
+    """
+
+    given: int
+    called: int
+    bad: int
+    processes: int
+    examined: str
+    first_bad: str | None = None
+    worst: str | None = None
+    outputs: tuple[OutputStatistics, ...] = ()
+    clusters: tuple[SampleCluster, ...] = ()
+    rows: tuple[SampleRow, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 # Differences between two documents: reports, packages, hosts or bundles.

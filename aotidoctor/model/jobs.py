@@ -96,7 +96,8 @@ class Run(Job):
     ``emulate_way`` is ``auto``, ``full`` or ``quick``; ``keep_outputs`` a file for what came out. ``share_reference``
     loads the program once for later calls. ``tmpdir`` is the user's, of which compile caches are read. ``confine``:
     nothing of the user's own is executed, and nothing is compiled. Of an artifact of torch.compile ``grad_mode`` is
-    that of the call, None as it is, and ``cache`` a folder of the compiler's.
+    that of the call, None as it is, and ``cache`` a folder of the compiler's. ``samples`` are the inputs of many calls,
+    in the place of ``inputs``.
     """
 
     package: str = ""
@@ -139,6 +140,7 @@ class Run(Job):
     grad_mode: bool | None = None
     cache: str | None = None
     rehearsal: JsonObject | None = None
+    samples: tuple[InputsSource, ...] = ()
 
 
 @record

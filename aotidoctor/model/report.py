@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from aotidoctor.checks.check import Check
     from aotidoctor.model.case import Case
     from aotidoctor.model.evidence import Evidence, NotChecked
-    from aotidoctor.model.fleet import Compatibility
+    from aotidoctor.model.fleet import Compatibility, Samples
     from aotidoctor.model.localization import Localization
     from aotidoctor.model.run import Outcome
     from aotidoctor.model.serving_config import NameTable
@@ -407,7 +407,8 @@ class Report:
     a release of Triton has for the package's tensors, None where not requested. ``fingerprint`` is the signature at two
     granularities with its parts, ``signature`` the finer one alone. ``log`` is the reading of a log, if there was one.
     ``history`` is what a store of cases knows of the failure from before, None where none was named.
-    ``compat`` is what packages need and where they run, None where not requested.
+    ``compat`` is what packages need and where they run, None where not requested. ``samples`` are calls with many
+    samples, None where there is one.
     """
 
     verdict: str
@@ -435,6 +436,7 @@ class Report:
     log: LogReading | None = None
     compat: Compatibility | None = None
     history: SeenBefore | None = None
+    samples: Samples | None = None
 
 
 # What plugins add to a command, and the playbook files.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from aotidoctor.model.artifact import RUNNABLE_KINDS, ArtifactKind
 from aotidoctor.model.evidence import LIMIT_CODE, Evidence, NotChecked, Severity
 from aotidoctor.model.inputs import A_PACKAGE
-from aotidoctor.model.record import record
+from aotidoctor.model.record import JsonValue, as_object, record
 from aotidoctor.model.report import NOT_CONFINED, Extensions, Report, current_extensions
 from aotidoctor.triage.missing_file import no_such_file
 from aotidoctor.version import __version__
@@ -175,7 +175,7 @@ def session_report(
         from aotidoctor.localize.culprit import localize
 
         localization = localize(session.case, session.findings, session.outcomes, failed=bool(diagnoses))
-    return finish(
+    report = finish(
         session,
         diagnoses,
         invocation,
@@ -185,6 +185,36 @@ def session_report(
         cannot_examine=cannot_examine_reason(session, diagnoses),
         localization=localization,
     )
+    return _without_ranges(report) if session.case.options.values == HASH else report
+
+
+# What --values takes where no statistics of values may leave, and what those are called.
+HASH = "hash"
+_RANGES = ("min", "max", "mean")
+
+
+def _without_ranges(report: Report) -> Report:
+    """``report`` without ranges and means of inputs, outputs and values of kernels; digests of outputs stay."""
+    given, place = report.case.inputs, report.localization
+    if given is not None:
+        case = replace(report.case, inputs=given.with_tensors(lambda tensor: replace(tensor, stats=None)))
+        report = replace(report, case=case)
+    if place is not None:
+        calls = tuple(
+            replace(call, buffers=tuple(replace(one, low=None, high=None, mean=None) for one in call.buffers))
+            for call in place.values
+        )
+        report = replace(report, localization=replace(place, values=calls))
+    runs = (replace(run, result=as_object(_drop_ranges(run.result))) for run in report.runs)
+    return replace(report, runs=tuple(runs))
+
+
+def _drop_ranges(value: JsonValue) -> JsonValue:
+    if isinstance(value, list):
+        return [_drop_ranges(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _drop_ranges(one) for key, one in value.items() if key not in _RANGES}
+    return value
 
 
 def cannot_examine_reason(session: Session, diagnoses: tuple[Diagnosis, ...]) -> str | None:

@@ -108,15 +108,15 @@ def write_back(tensor: Any, values: Any) -> None:
     tensor.copy_(values)
 
 
-def read_call(source: InputsSource | None, channel: Channel) -> ModelCall:
-    """Load the call whose inputs ``source`` names."""
+def read_call(source: InputsSource | None, channel: Channel, files: dict[str, Any] | None = None) -> ModelCall:
+    """Load the call whose inputs ``source`` names; ``files`` are those that were read, as of ``load_inputs``."""
     from aotidoctor.worker.safe_load import load_inputs
 
     if source is None:
         raise ValueError("this job was given no inputs")
     if source.path is not None:
         source = replace(source, path=str(channel.user_cwd / source.path))
-    args, kwargs = load_inputs(source)
+    args, kwargs = load_inputs(source, files)
     return ModelCall(args=args, kwargs=kwargs)
 
 

@@ -126,7 +126,11 @@ def _call_model(
     if "constants" in payload.observe:
         channel.enter("constants")
         channel.put(**describe_constants(model, payload))
-    if call is None or not _special_calls(model, call, payload, channel):
+    if payload.samples:
+        from aotidoctor.worker.varied_calls import call_samples
+
+        call_samples(model, payload, channel)
+    elif call is None or not _special_calls(model, call, payload, channel):
         _make_calls(model, call, payload, channel)
     channel.enter("unload")
     if files is not None:

@@ -169,16 +169,21 @@ def _fill_tensor(spec: TensorSpec, dtype: Any) -> Any:
 MAPPINGS = ("dict", "OrderedDict", "defaultdict")
 
 
-def load_inputs(source: InputsSource) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Load arguments and keyword arguments of the source.
+def load_inputs(source: InputsSource, files: dict[str, Any] | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Load arguments and keyword arguments of the source; ``files`` holds the file that was read last.
 
     Without a plan the file is read as ``saved_calls.arrange`` reads it without a call spec.
     Tensors of a device that this host lacks are put on the CPU.
     """
     if source.path is None:
         value, flat = _from_json(source.document), False
+    elif files is not None and source.path in files:
+        value, flat = files[source.path]
     else:
         value, flat = _from_file(source.path, source.trusted)
+        if files is not None:
+            files.clear()
+            files[source.path] = value, flat
     plan: dict[str, Any] = source.plan or plan_to_json(arrange(_tree(value), flat=flat))
     args = build_plan(plan["args"], _make, lambda place: _pick(value, place))
     kwargs = build_plan(plan["kwargs"], _make, lambda place: _pick(value, place))

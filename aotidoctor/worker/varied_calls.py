@@ -1,4 +1,4 @@
-"""Compare calls that differ in one thing: the memory beyond the inputs, the rows, or the threads.
+"""Make calls that differ in one thing: the inputs, the memory beyond them, the rows, or the threads.
 
 ``read_beyond`` measures how far compiled code reads beyond its inputs, without its source, from the running code. Each
 input is moved to memory of its own that continues after its last element and before its first one, with the same shape
@@ -18,13 +18,15 @@ equal to one another) and the comparison of one thread with several.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+import traceback
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aotidoctor.model.answers import RowsCompared, ThreadsCompared
-from aotidoctor.model.jobs import SubBatch
-from aotidoctor.worker.call import ModelCall
-from aotidoctor.worker.channel import Channel
+from aotidoctor.model.jobs import Run, SubBatch
+from aotidoctor.model.record import to_json
+from aotidoctor.worker.call import ModelCall, make_calls, read_call
+from aotidoctor.worker.channel import MAX_TEXT, Channel
 from aotidoctor.worker.load_package import LoadedModel
 from aotidoctor.worker.tensors import compare_results, copy_leaf, digest, leaf_output, rebuild_result, result_tensors
 
@@ -280,3 +282,57 @@ def compare_threads(model: LoadedModel, call: ModelCall, threads: int, channel: 
             outputs=tuple(map(leaf_output, compared["outputs"])),
         )
     )
+
+
+# Many calls.
+class _SampleChannel(Channel):
+    """The channel of one of many calls: its parts are gathered in ``values``."""
+
+    def __init__(self, whole: Channel) -> None:
+        vars(self).update(vars(whole))
+        self.values: dict[str, Any] = {}
+
+    def put(self, **values: Any) -> None:
+        """Keep part of the result, as it is now."""
+        self.values.update({name: to_json(value) for name, value in values.items()})
+
+
+def call_samples(model: LoadedModel, payload: Run, channel: Channel) -> None:
+    """Make one call with each of ``payload.samples``; one that raises does not end them, unless a GPU is lost with it.
+
+    A file with many of them is read once, and again after a call that wrote to its inputs.
+    """
+    if payload.reference:
+        from aotidoctor.worker.reference_program import share_reference
+
+        channel.enter("reference")
+        share_reference(payload.reference, channel)
+    files: dict[str, Any] = {}
+    for number, source in enumerate(payload.samples):
+        part = _SampleChannel(channel)
+        began = time.perf_counter()
+        try:
+            part.enter("inputs")
+            _call_sample(model, replace(payload, inputs=source), part, files)
+        except Exception as error:
+            raised = {"type": type(error).__name__, "message": str(error)[:MAX_TEXT]}
+            part.put(error={**raised, "traceback": traceback.format_exc()[-MAX_TEXT:]}, stage=part.stage)
+        part.put(seconds=time.perf_counter() - began)
+        channel.put(**{f"sample{number}": part.values})
+        if "error" in part.values and payload.device != "cpu":
+            # What a kernel did wrong fails every later call of its process.
+            return
+        if any(one.get("changed") for one in part.values.get("inputs", ())):
+            files.clear()
+
+
+def _call_sample(model: LoadedModel, payload: Run, part: _SampleChannel, files: dict[str, Any]) -> None:
+    call = read_call(payload.inputs, part, files)
+    described = call.describe(values=True)
+    part.put(inputs=described)
+    outputs = make_calls(model, replace(call, described=described), payload, part)
+    if payload.reference:
+        from aotidoctor.worker.run_reference import compare_call
+
+        part.enter("reference")
+        part.put(**compare_call(payload, model, call, outputs, part))

@@ -33,7 +33,7 @@ from aotidoctor.commands.bundle.bundle_members import (
 )
 from aotidoctor.logs.diagnose_log import log_diagnoses
 from aotidoctor.model import record_json
-from aotidoctor.model.case import Case
+from aotidoctor.model.case import Case, Options, Tolerances
 from aotidoctor.model.errors import CannotExamineError, InputsError
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, Severity, describe_failure
 from aotidoctor.model.record import JsonObject, JsonValue, as_object, objects, text_of
@@ -286,14 +286,17 @@ UNJUDGED = "it holds no run, so a crash, a hang or wrong numbers in one cannot b
 _CHECKED = ("run", "check", "localize", "compare", "analyze")
 
 
-def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
-    """Judge the bundle or report at ``path`` again.
+def analyze(path: str, tolerances: Tolerances | None = None, *, argv: tuple[str, ...] = ()) -> Report:
+    """Judge the bundle or report at ``path`` again; with ``tolerances`` its comparison alone, by those.
 
     Raises:
         CannotExamineError: it is neither.
     """
     invocation = Invocation("analyze", argv)
     sent = read_sent_file(path)
+    if tolerances is not None and tolerances != Tolerances():
+        options = Options(tolerances=tolerances)
+        return saved_report.judge_saved_comparison(path, options, argv=argv, command="analyze", saved=sent.report)
     case, whole = rebuild_case(sent)
     session = Session(case=case, runner=None)
     # The checks, if the case is complete, and saved findings of everything that cannot run again.
@@ -336,7 +339,7 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
     session.not_checked += [
         item for item in saved_report.read_not_checked(sent.report) if item.code not in static and item.code != "AD-RUN"
     ]
-    return finish(
+    report = finish(
         session,
         diagnoses,
         invocation,
@@ -351,6 +354,7 @@ def analyze(path: str, *, argv: tuple[str, ...] = ()) -> Report:
             "made_at": text_of(sent.report.get("started")) or "",
         },
     )
+    return replace(report, samples=saved_report.read_samples(sent.report))
 
 
 def read_logs(session: Session, sent: SentFile) -> LogReading | None:

@@ -1,20 +1,29 @@
-"""Read an InputSet from a file: the format by content, never by name, and the object read as a call.
+"""Read an InputSet from a file: the format by content, never by name, and the object read as a call; or many calls.
 
 Apart from the readers of formats, which it imports when a file needs them.
+
+Many calls are the files of a folder, those that a pattern names, or the items of a list in one file. A list may also be
+the arguments of one call: the call spec decides. It is one call where the whole list has the structure of the spec, and
+also where that cannot be told; it is a list of calls where it has not, and an item has.
 """
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import mmap
 import os
+import re
 import stat
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 from aotidoctor.files import O_BINARY, O_NONBLOCK
 from aotidoctor.model.artifact import ProgramArchive
-from aotidoctor.model.errors import InputsError
-from aotidoctor.model.inputs import InputSet, Leaf, PlainValue, TensorDesc
-from aotidoctor.readers.inputs.saved_calls import Expected, arrange, graft, plan_to_json
+from aotidoctor.model.errors import CannotExamineError, InputsError
+from aotidoctor.model.inputs import Container, InputSet, Leaf, LeafValue, PlainValue, TensorDesc, Tree, with_leaves
+from aotidoctor.readers.inputs.saved_calls import Arranged, Expected, arrange, fits_call, graft, plan_to_json
 from aotidoctor.readers.inputs.torch_files import (
     FileContent,
     corrupt_error,
@@ -48,20 +57,99 @@ def _read(path: str, data: memoryview, *, trust_pickle: bool = False, expected: 
         if isinstance(root, Leaf) and isinstance(root.value, PlainValue) and root.value.type != "ndarray":
             raise wrong_format_error(path, f"a single {root.value.type} ({root.value.text})")
         arranged = arrange(root, flat=content.flat, expected=expected)
-        return InputSet(
-            path=path,
-            format=content.format,
-            form=arranged.form,
-            args=graft(arranged.args, root),
-            kwargs=graft(arranged.kwargs, root),
-            sha256=hashlib.sha256(data).hexdigest() if len(data) <= SHA_LIMIT else None,
-            trusted=trust_pickle,
-            globals=content.foreign,
-            notes=(*content.notes, *arranged.notes),
-            plan=plan_to_json(arranged),
-        )
+        return _input_set(path, data, content, root, arranged, trusted=trust_pickle)
     except (RecursionError, MemoryError) as error:
         raise corrupt_error(path, path, f"a file too complex to read ({type(error).__name__})") from error
+
+
+def _input_set(
+    path: str, data: memoryview, content: FileContent, root: Tree[LeafValue], arranged: Arranged, *, trusted: bool
+) -> InputSet:
+    return InputSet(
+        path=path,
+        format=content.format,
+        form=arranged.form,
+        args=graft(arranged.args, root),
+        kwargs=graft(arranged.kwargs, root),
+        sha256=hashlib.sha256(data).hexdigest() if len(data) <= SHA_LIMIT else None,
+        trusted=trusted,
+        globals=content.foreign,
+        notes=(*content.notes, *arranged.notes),
+        plan=plan_to_json(arranged),
+    )
+
+
+# Many calls.
+MOST_SAMPLES = 10_000
+_ENDINGS = (".pt", ".pth", ".npz", ".npy", ".safetensors", ".json", ".pkl", ".pickle")
+_NUMBERS = re.compile(r"(\d{1,18})")
+
+
+def sample_files(given: str) -> tuple[str, ...] | None:
+    """The files of the folder or pattern ``given``, in the order of their numbers; None where it names one file.
+
+    Raises:
+        CannotExamineError: there are none, or more than ``MOST_SAMPLES``.
+    """
+    folder = Path(given)
+    try:
+        if folder.is_dir():
+            found = [str(one) for one in folder.iterdir() if one.suffix.lower() in _ENDINGS and one.is_file()]
+            lacking = f"{given}: no file in this folder ends in {', '.join(_ENDINGS)}"
+        elif glob.has_magic(given) and not os.path.lexists(given):
+            found = [name for name in glob.glob(given) if not Path(name).is_dir()]  # noqa: PTH207 - as given
+            lacking = f"{given}: no file has such a name"
+        else:
+            return None
+    except (OSError, ValueError) as error:
+        raise CannotExamineError(f"{given}: {error}") from error
+    if not found or len(found) > MOST_SAMPLES:
+        raise CannotExamineError(
+            f"{given}: {len(found):,} files, expected at most {MOST_SAMPLES:,}" if found else lacking
+        )
+    return tuple(sorted(found, key=_by_numbers))
+
+
+def _by_numbers(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBERS.split(name)]
+
+
+def listed_calls(given: InputSet, expected: Expected | None) -> tuple[InputSet, ...]:
+    """The calls of the list in the file of ``given``, which was read as one call; empty where it is one.
+
+    Raises:
+        InputsError: the file cannot be read any more.
+    """
+    items = given.args.children
+    if given.path is None or given.form != "args" or len(items) < 2 or any(isinstance(one, Leaf) for one in items):
+        return ()
+    data = _open(given.path)
+    content = _content(given.path, data, trusted=given.trusted)
+    root = content.tree
+    if expected is None or isinstance(root, Leaf) or fits_call(arrange(root, expected=expected), root, expected):
+        return ()
+    readings = [arrange(item, expected=expected) for item in root.children[:MOST_SAMPLES]]
+    if not any(fits_call(one, item, expected) for one, item in zip(readings, root.children, strict=False)):
+        return ()
+    found = _input_set(given.path, data, content, root, arrange(root), trusted=given.trusted)
+    return tuple(_items(found, root, readings))
+
+
+def _items(whole: InputSet, root: Container[LeafValue], readings: list[Arranged]) -> Iterator[InputSet]:
+    for index, reading in enumerate(readings):
+        args, kwargs = (
+            with_leaves(side, lambda place, at=index: Leaf(value=(at, *place)))  # type: ignore[misc]  # of this item
+            for side in (reading.args, reading.kwargs)
+        )
+        placed = replace(reading, args=args, kwargs=kwargs)
+        yield replace(
+            whole,
+            form=reading.form,
+            args=graft(args, root),
+            kwargs=graft(kwargs, root),
+            notes=(f"item {index} of a list of {len(root.children):,} calls", *reading.notes),
+            plan=plan_to_json(placed),
+        )
 
 
 def read_examples(archive: ProgramArchive) -> dict[str, TensorDesc]:

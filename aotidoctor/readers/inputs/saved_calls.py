@@ -68,6 +68,8 @@ def _readings(root: Container[T]) -> Iterator[Arranged]:
     count = len(root.children)
     if root.type not in MAPPINGS:
         notes = () if root.type == "tuple" else (f"a {root.type} of arguments",)
+        if count > 1 and not any(isinstance(one, Leaf) for one in root.children):
+            notes = (f"a {root.type} of arguments: one call, not a list of calls",)
         if _is_pair(root):
             yield _split("pair", root, 0, 1, "read as a pair of (args, kwargs)")
             notes = ("read as two arguments, not as a pair of (args, kwargs)",)
@@ -149,6 +151,11 @@ def _fit(reading: Arranged, root: Tree[T], expected: Expected, *, explicit: bool
     if explicit:
         return same, 0, False
     return same, -_misplaced(args, want_args) - _misplaced(kwargs, want_kwargs), names and counts
+
+
+def fits_call(reading: Arranged, root: Tree[T], expected: Expected) -> bool:
+    """Whether ``reading`` has the whole structure of the call spec."""
+    return _fit(reading, root, expected, explicit=True)[0]
 
 
 def _misplaced(given: Tree[T], wanted: Tree[int]) -> int:

@@ -315,7 +315,9 @@ def report_document(report: Report) -> dict[str, object]:
             "outputs": [_name_row(row) for row in report.names.outputs],
             "obstacles": report.names.obstacles,
         }
-    further |= {name: value for name, value in pick_fields(report, "compat history").items() if value is not None}
+    further |= {
+        name: value for name, value in pick_fields(report, "compat history samples").items() if value is not None
+    }
     return {
         "schema": SCHEMA,
         "tool": {"name": "aotidoctor", "version": report.version, "argv": report.argv},

@@ -16,7 +16,18 @@ from aotidoctor.model.artifact import Artifact, ModelEntry
 from aotidoctor.model.case import Host, TorchBuild
 from aotidoctor.model.contract import Dim, LeafSpec, ModelContract, Unread
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, RunSource
-from aotidoctor.model.fleet import DIFFERENCE_SCHEMA, LEVELS, ComparedSide, DocumentDifference, HostAnswer, PackageNeeds
+from aotidoctor.model.fleet import (
+    DIFFERENCE_SCHEMA,
+    LEVELS,
+    ComparedSide,
+    DocumentDifference,
+    HostAnswer,
+    OutputStatistics,
+    PackageNeeds,
+    SampleCluster,
+    SampleRow,
+    Samples,
+)
 from aotidoctor.model.inputs import InputSet, PlainValue, TensorDesc
 from aotidoctor.model.localization import (
     CustodyStage,
@@ -274,6 +285,16 @@ _HISTORY = record_of(
         "solved": nullable(record_of(of(CaseNote, "text at solved"))),
     },
 )
+_VERDICT = {"verdict": one_of("healthy", "problem", "unknown")}
+_SAMPLES = record_of(
+    {
+        **of(Samples, "given called bad examined"),
+        "rows": array_of(record_of({**of(SampleRow, "name cause subject"), **_VERDICT})),
+        "clusters": array_of(record_of({**of(SampleCluster, "cause subject status count names"), **_VERDICT})),
+        "outputs": array_of(record_of(of(OutputStatistics, "path samples nan inf differing"))),
+    },
+    optional=of(Samples, "processes first_bad worst notes"),
+)
 
 
 def schema() -> JsonObject:
@@ -282,7 +303,7 @@ def schema() -> JsonObject:
         {
             "schema": {"const": "aotidoctor.report/1"},
             "tool": record_of({"name": {"const": "aotidoctor"}, "version": TEXT, "argv": TEXTS}),
-            "verdict": one_of("healthy", "problem", "unknown"),
+            **_VERDICT,
             "stage": one_of(*_STAGES, None),
             "diagnoses": array_of(_DIAGNOSIS),
             "findings": array_of(_FINDING),
@@ -306,6 +327,7 @@ def schema() -> JsonObject:
             "names": NAMES,
             "compat": COMPAT,
             "history": _HISTORY,
+            "samples": _SAMPLES,
             "fingerprint": nullable(_FINGERPRINT),
             "log": nullable(_LOG),
         },

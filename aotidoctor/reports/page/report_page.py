@@ -193,6 +193,7 @@ SECTIONS: Mapping[str, tuple[str, Callable[[Report, int], _Blocks]]] = {
     "plan": ("Plan", lambda report, _: (StepsBlock(items=report.plan),) if report.plan else ()),
     "serving": ("Serving", serving_page.serving_blocks),
     "compat": ("Packages and hosts", _compat),
+    "samples": ("Samples", run_page.sample_blocks),
     "stages": ("Whose fault", _place("stages")),
     "comparison": ("Against the reference", _place("comparison")),
     "where": ("Where", _place("where")),
@@ -213,7 +214,7 @@ SECTIONS: Mapping[str, tuple[str, Callable[[Report, int], _Blocks]]] = {
 """Title and function of each section, in the order of the page."""
 _DESCRIBING = {"inspect": ("package",), "triton": ("serving",), "compat": ("compat",), "env": ("host", "settings")}
 # What a terminal shows of a healthy case.
-_CALM = ("also", "plan", "stages", "comparison", "probes", "log", "evidence", "traceback")
+_CALM = ("also", "plan", "samples", "stages", "comparison", "probes", "log", "evidence", "traceback")
 
 
 def traceback_blocks(report: Report) -> tuple[Block, ...]:

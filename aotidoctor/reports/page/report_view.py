@@ -16,7 +16,7 @@ from aotidoctor.model.report import UNSTATED, Diagnosis, Remedy, Report, Status
 from aotidoctor.reports import package_view
 from aotidoctor.reports.executorch_view import executorch_summary, precompiled_summary
 from aotidoctor.reports.page import log_page, serving_page
-from aotidoctor.reports.page.run_page import first_failed, last_words, outcome_failed, run_ending
+from aotidoctor.reports.page.run_page import first_failed, last_words, outcome_failed, run_ending, samples_text
 from aotidoctor.reports.text import Headline, one_line
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ def headline(report: Report) -> Headline:
     match report.verdict:
         case "healthy" if report.log is not None and log_page.is_log(report):
             return Headline("NO FAILURE", log_page.log_without_failure(report.log), "good")
+        case "healthy" if report.samples is not None and not (report.interrupted or report.out_of_time):
+            return Headline("HEALTHY", f"{samples_text(report.samples)}{_warnings(report)}", "good")
         case "healthy" if WATCHED in report.extra:
             return Headline("HEALTHY", f"the program succeeded{_warnings(report)}", "good")
         case "healthy":
@@ -228,6 +230,7 @@ def first_rows(report: Report) -> tuple[LabelledLine, ...]:
     # What a store of cases knows of the failure.
     return (
         *rows,
+        *((LabelledLine("Samples", samples_text(report.samples)),) if report.samples is not None and rows else ()),
         *((LabelledLine("Seen before", seen_before_text(report.history)),) if report.history is not None else ()),
         # What aotidoctor itself could not do: of no weight for the verdict, and no secret.
         *((LabelledLine("Failed here", f"{list_names(faults, _FAULTS_LISTED)}: {_FAULT}"),) if faults else ()),

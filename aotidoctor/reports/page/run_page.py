@@ -1,4 +1,4 @@
-"""Describe child runs and the table of probes, and write their sections.
+"""Describe child runs, the table of probes and many samples, and write their sections.
 
 The table of probes is AD-RUN-029: how often each probe failed, how, where, and whether its setting took effect.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from aotidoctor.model.evidence import Evidence, plural
+from aotidoctor.model.fleet import OutputStatistics, Samples
 from aotidoctor.model.report import NOT_CONFINED, Report
 from aotidoctor.model.run import Ending, Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
 from aotidoctor.reports.page.blocks import (
@@ -297,3 +298,71 @@ def _run_facts(outcome: Outcome) -> Iterator[tuple[str, Words]]:
         ("No debugger", outcome.debugger_problem or ""),
     )
     yield from (row for row in rows if row[1])
+
+
+# Many samples.
+CLUSTER_HEADINGS = ("", "Samples", "Verdict", "Cause", "Subject", "Observed", "How sure", "First")
+OUTPUT_HEADINGS = ("Output", "Samples", "Values", "Different", "NaN", "Inf", "Min", "Max", "Wrong", "max diff", "Worst")
+SAMPLE_HEADINGS = ("", "Sample", "Verdict", "Cause", "Subject", "Observed", "Time", "Run")
+_SAMPLE_TONES = {"healthy": "", "problem": "bad", "unknown": "unsure"}
+_SAMPLE_MARKS = {"healthy": "", "problem": "x", "unknown": "!"}
+
+
+def samples_text(found: Samples) -> str:
+    """How many of the samples are healthy, and which one the report is about."""
+    missing = found.given - len(found.rows)
+    state = f"{found.bad} of {plural(found.given, 'sample')} not healthy" if found.bad else ""
+    state = state or f"{'all ' if not missing else ''}{plural(len(found.rows), 'sample')} healthy"
+    uncalled = f", {missing} not judged" if missing else ""
+    return f"{state}{uncalled}; examined in full: {one_line(found.examined)}"
+
+
+def sample_blocks(report: Report, detail: int) -> tuple[Block, ...]:
+    """Samples that fail alike, each output over all samples, and with ``detail`` every sample."""
+    found = report.samples
+    if found is None:
+        return ()
+    clusters = [
+        _sample_line(one.verdict, one.count, one.cause, one.subject, one.observed, one.status, one.names[0])
+        for one in found.clusters
+    ]
+    outputs = [_output_cells(one) for one in found.outputs]
+    rows = [
+        _sample_line(one.verdict, one.name, one.cause, one.subject, one.observed, took_text(one.seconds), one.run)
+        for one in found.rows
+        if detail > 1 or one.verdict != "healthy"
+    ]
+    tables = (
+        _sample_table("Failures alike", CLUSTER_HEADINGS, clusters),
+        _sample_table("Outputs over all samples", OUTPUT_HEADINGS, text_lines(outputs)),
+        _sample_table("Samples", SAMPLE_HEADINGS, rows if detail > 0 else ()),
+    )
+    notes = (NoteBlock(words=one_line(note), tone="dim") for note in found.notes)
+    return (NoteBlock(words=samples_text(found)), *(table for table in tables if table.rows), *notes)
+
+
+def _sample_table(label: str, headings: tuple[str, ...], rows: Sequence[TableLine]) -> TableBlock:
+    marked = not headings[0]
+    whole = [heading for heading in headings if heading not in ("Observed", "First", "Worst", "Sample")]
+    named = headings[marked:]
+    return TableBlock(
+        label=label, headings=named, rows=tuple(rows), titled=True, marked=marked, sparse=True, whole=whole
+    )
+
+
+def _sample_line(verdict: str, first: object, *rest: object) -> TableLine:
+    """A row that begins with ``first``; the verdict is shown behind it."""
+    words = (str(first), verdict, *(one_line(str(one or "")) for one in rest))
+    return TableLine(tuple(map(Cell, words)), _SAMPLE_TONES.get(verdict, ""), _SAMPLE_MARKS.get(verdict, ""))
+
+
+def _output_cells(one: OutputStatistics) -> tuple[str, ...]:
+    numbers = [f"{value:.4g}" if value is not None else "" for value in (one.low, one.high)]
+    values = f"{'/'.join(one.dtypes)}{' '.join(one.shapes[:2])}{' …' if len(one.shapes) > 2 else ''}"
+    counts = [str(count or "") for count in (one.nan, one.inf)]
+    far = f"{one.max_abs:.3g}" if one.max_abs is not None else ""
+    distinct = "" if one.distinct is None else str(one.distinct)
+    return (
+        *(one_line(one.path), str(one.samples), one_line(values), distinct, *counts, *numbers),
+        *(str(one.differing or ""), far, one_line(one.worst or "")),
+    )
