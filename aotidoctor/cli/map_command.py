@@ -6,6 +6,7 @@ import enum
 import os
 import sys
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,15 +85,7 @@ def map_(
     files = [_file(text) for text in report or ()]
     if output is not None:
         files.append((MapFormat.HTML, Path(output)))
-    for _, path in files:
-        given = next(
-            (one for one in (package, inputs, reference) if one and os.path.realpath(one) == os.path.realpath(path)),
-            None,
-        )
-        if given is not None:
-            raise typer.BadParameter(
-                f"{given} is an input of this command and is not overwritten", param_hint="--report"
-            )
+    opt.refuse_inputs([path for _, path in files], (package, inputs, reference, *opt.case_files(wanted)))
     if inputs is None and any(kind in (MapFormat.TRACE, MapFormat.EXPLORER) for kind, _ in (*files, (chosen, None))):
         raise typer.BadParameter("trace and model-explorer hold times: --inputs is needed", param_hint="--report")
     with held():
@@ -129,4 +122,4 @@ def _render(found: PackageMap, kind: MapFormat, *, whole: bool) -> str:
 
             return render_map_page(found)
         case MapFormat.RICH:
-            return files.map_text(found, stream=sys.stdout, environ=os.environ, whole=whole)
+            return files.map_text(found, stream=sys.stdout or StringIO(), environ=os.environ, whole=whole)

@@ -118,6 +118,7 @@ def _known_probes() -> list[str]:
 
 # Options of a case as parameters. A command that declares one of its own names the alias; the rest are read by name.
 OUTPUT = "Output"
+_PATHS = ("path", "paths")
 _TYPES: Mapping[str, type | GenericAlias] = {
     "flag": bool,
     "count": int,
@@ -263,7 +264,7 @@ def with_options(*protected: str, case: str = "", **defaults: object) -> Callabl
     itself stays its own and is no part of ``show``. ``defaults`` are those options of the case that differ here.
     """
     declared = [_case_option(name) for name in case.split()]
-    protected += tuple(name for name in case.split() if CASE_OPTIONS[name].kind in ("path", "paths"))
+    protected += tuple(name for name in case.split() if CASE_OPTIONS[name].kind in _PATHS)
     options = [each.replace(default=defaults.get(each.name, each.default)) for each in declared]
 
     def decorate(function: CommandFunction) -> CommandFunction:
@@ -390,10 +391,17 @@ def split_report_spec(text: str, known: Sequence[str]) -> tuple[str, Path]:
 
 def refuse_inputs(written: Iterable[str | Path], protected: Iterable[str | None], *, option: str = "--report") -> None:
     """Raise BadParameter where a file that would be written is an input of the command."""
-    taken = {os.path.realpath(path) for path in protected if path}
+    # Of file.py:function, the file.
+    taken = {os.path.realpath(re.sub(r"\.py:\w+$", ".py", path)) for path in protected if path}
     for path in written:
         if os.path.realpath(path) in taken:
             raise typer.BadParameter(f"{path} is an input of this command and is not overwritten", param_hint=option)
+
+
+def case_files(wanted: Options) -> list[str]:
+    """The files that options of a case name."""
+    named = (getattr(wanted, FIELDS.get(name, name)) for name, one in CASE_OPTIONS.items() if one.kind in _PATHS)
+    return [path for value in named for path in ((value,) if isinstance(value, str) else value or ())]
 
 
 _DEFAULTS = Options()

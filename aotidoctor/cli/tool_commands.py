@@ -144,7 +144,7 @@ def explain(
         case PageFormat.RICH:
             from aotidoctor.reports.terminal.terminal_layout import markdown_page_text
 
-            write_stdout(markdown_page_text(manual.markdown(page), stream=sys.stdout, environ=os.environ))
+            write_stdout(markdown_page_text(manual.markdown(page), stream=sys.stdout or StringIO(), environ=os.environ))
 
 
 class Document(str, enum.Enum):

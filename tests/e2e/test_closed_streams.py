@@ -25,3 +25,23 @@ def test_a_run_without_them_is_a_run(tmp_path, closed):
     assert json.loads((tmp_path / "report.json").read_text())["verdict"] == "healthy"
     # Without stdout the document that was asked for there is not written.
     assert done.returncode == (4 if ">&- 2" in closed else 0)
+
+
+STATIC = {
+    "map": ("map", DYN / "model.pt2"),
+    "explain": ("explain",),
+    "explain a cause": ("explain", "input-dtype"),
+    "env": ("env",),
+    "check": ("check", DYN / "model.pt2"),
+    "diff": ("diff", DYN / "model.pt2", DYN / "model.pt2"),
+    "contract": ("contract", DYN / "model.pt2"),
+}
+
+
+@pytest.mark.parametrize("name", STATIC)
+def test_without_stdout_a_command_says_that_it_could_not_print(name):
+    words = [sys.executable, "-m", "aotidoctor", *map(str, STATIC[name])]
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *words], stderr=subprocess.PIPE, text=True, timeout=300, check=False
+    )
+    assert (done.returncode, "could not write to stdout" in done.stderr, "Traceback" in done.stderr) == (4, True, False)

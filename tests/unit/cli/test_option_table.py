@@ -124,7 +124,19 @@ def test_man_shows_them_without_a_complaint(tmp_path):
 def test_a_file_that_an_option_names_is_not_overwritten(tmp_path, option):
     named = tmp_path / "named"
     named.write_bytes(b"it stays")
-    done = invoke("run", "model.pt2", "--plan", option, str(named), "--report", f"json:{named}")
-    assert done.exit_code == 2
-    assert "is not overwritten" in " ".join(done.stderr.replace("│", " ").split())
+    commands = [("run", "model.pt2", "--plan", "--report", f"json:{named}")]
+    if option not in ("--host", "--data", "--model"):
+        commands += [("map", "model.pt2", "-o", str(named)), ("map", "model.pt2", "--report", f"json:{named}")]
+    for words in commands:
+        done = invoke(*words, option, str(named))
+        assert done.exit_code == 2
+        assert "is not overwritten" in " ".join(done.stderr.replace("│", " ").split())
+        assert named.read_bytes() == b"it stays"
+
+
+def test_the_file_of_a_function_that_an_option_names_is_not_overwritten(tmp_path):
+    named = tmp_path / "model.py"
+    named.write_bytes(b"it stays")
+    words = ("run", "model.pt2", "--plan", "--reference", f"{named}:function", "--report", f"json:{named}")
+    assert invoke(*words).exit_code == 2
     assert named.read_bytes() == b"it stays"
