@@ -74,6 +74,8 @@ _VALIDATORS = (
     "Content-MD5",
     "created",
     "generation",
+    # Hugging Face's.
+    "blob_id",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 from aotidoctor.cli import build_app
 from aotidoctor.fleet.results import read_results
 from aotidoctor.remote.remote_files import base_name, clean_text, clean_url, is_url
+from aotidoctor.remote.remote_packages import fetch_file
 from tests.artifacts.machines import with_every_vector_unit
 from tests.optional import optional
 
@@ -250,8 +252,6 @@ def test_a_file_is_fetched_once_for_each_version_and_checked_by_its_checksum(tmp
 
 
 def test_the_cache_has_a_bound(tmp_path):
-    from aotidoctor.remote.remote_packages import fetch_file
-
     with serving({f"{at}.bin": os.urandom(50_000) for at in range(8)}, etag='"1"') as (_, url):
         for at in range(8):
             got = fetch_file(f"{url}/{at}.bin", str(tmp_path / "c"), largest=200_000)
@@ -274,6 +274,54 @@ def test_a_folder_of_a_repository_is_fetched(tmp_path):
     report = alone("triton", "memory://models")
     assert essential(report) == essential(alone("triton", tmp_path / "models"))
     assert str(tmp_path / "cache") not in json.dumps(report)
+
+
+def hub_system(place):
+    """What huggingface_hub's file system gives fsspec, over a local folder: ``org/name/file``, kinds and blob ids."""
+    import fsspec
+
+    class Hub(fsspec.AbstractFileSystem):
+        protocol = "hf"
+        cachable = False
+
+        def info(self, path, **_):
+            target = place / self._strip_protocol(path)
+            if target.is_dir():
+                return {"name": path, "size": 0, "type": "directory"}
+            blob = hashlib.sha1(target.read_bytes()).hexdigest()
+            return {"name": path, "size": target.stat().st_size, "type": "file", "blob_id": blob, "lfs": None}
+
+        def ls(self, path, detail=True, **_):
+            path = self._strip_protocol(path)
+            names = sorted(f"{path}/{one.name}" for one in (place / path).iterdir())
+            return [self.info(name) for name in names] if detail else names
+
+        def _open(self, path, mode="rb", **_):
+            return (place / path).open(mode)
+
+        def cat_file(self, path, start=None, end=None, **_):
+            return (place / path).read_bytes()[start:end]
+
+    return Hub
+
+
+def test_a_repository_of_hugging_face_is_one_item_and_a_file_of_it_is_kept(tmp_path, monkeypatch):
+    import fsspec
+
+    repository = tmp_path / "hub" / "org" / "net-sm120-cu130"
+    for part in ("root", "submodules/blocks.0"):
+        (repository / "package" / part).mkdir(parents=True)
+        (repository / "package" / part / "package.pt2").write_bytes(REAL.read_bytes())
+    (repository / "config.json").write_text("{}")
+    fsspec.register_implementation("hf", hub_system(tmp_path / "hub"), clobber=True)
+    report = alone("check", "hf://org/net-sm120-cu130")
+    assert essential(report) == essential(alone("check", repository))
+    assert sorted(model["name"] for model in report["artifact"]["models"]) == ["root", "submodules/blocks.0"]
+    assert str(tmp_path / "cache") not in json.dumps(report)
+    url = "hf://org/net-sm120-cu130/package/root/package.pt2"
+    assert essential(alone("check", url)) == essential(alone("check", REAL))
+    fetched, again = (fetch_file(url, str(tmp_path / "kept")) for _ in range(2))
+    assert (fetched.came, again.came) == (REAL.stat().st_size, 0)
 
 
 @pytest.mark.parametrize(
