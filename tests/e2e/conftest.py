@@ -26,7 +26,7 @@ from foundry import build
 from foundry.cases import Kit
 from foundry.place import cache_dir
 from warm import CommandLine, line
-from warm_python import close
+from warm_python import close, python_script
 
 from aotidoctor.runner.runner import Runner
 
@@ -74,8 +74,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         with (shared / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not (shared / file).exists():
-                command = [sys.executable, str(script), str(shared), *words]
-                done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_S, check=False)
+                done = python_script(script, shared, *words, seconds=COMPILE_S)
                 assert done.returncode == 0, done.stderr[-4000:]
         return shared
 

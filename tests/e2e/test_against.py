@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from foundry import edit
 from foundry.models import BY_NAME as MODELS
+from warm_python import python_script
 
 from aotidoctor.commands.diagnose_package import diagnose
 from aotidoctor.commands.verify import VerifyRequest, verify
@@ -28,8 +27,7 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reaso
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory, packages):
     room = tmp_path_factory.mktemp("origins")
-    command = [sys.executable, str(ORIGINS), str(room), str(packages.exported("linear"))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    done = python_script(ORIGINS, room, packages.exported("linear"), seconds=600)
     assert done.returncode == 0, done.stderr[-4000:]
     return room
 

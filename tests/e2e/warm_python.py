@@ -19,15 +19,36 @@ from pathlib import Path
 
 SERVER = Path(__file__).with_name("warm_server.py")
 SECONDS = 240
+# A traceback begins in the script.
+AS_A_SCRIPT = """
+import sys
+
+sys.argv = sys.argv[1:]
+sys.excepthook = lambda kind, error, trace: sys.__excepthook__(
+    kind, error.with_traceback(trace.tb_next.tb_next), None
+)
+__file__ = sys.argv[0]
+exec(compile(open(__file__).read(), __file__, "exec"))
+"""
 
 
 def python(
-    code: str, *argv: str | Path, cwd: str | Path | None = None, env: Mapping[str, str] | None = None
+    code: str,
+    *argv: str | Path,
+    cwd: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+    seconds: float = SECONDS,
 ) -> subprocess.CompletedProcess[str]:
     """Run the program; output and status as ``subprocess.run`` gives them."""
-    return _server().run(
-        code, [str(word) for word in argv], cwd or Path.cwd(), {**(os.environ if env is None else env)}
-    )
+    words = [str(word) for word in argv]
+    return _server().run(code, words, cwd or Path.cwd(), {**(os.environ if env is None else env)}, seconds)
+
+
+def python_script(
+    path: str | Path, *argv: str | Path, cwd: str | Path | None = None, seconds: float = SECONDS
+) -> subprocess.CompletedProcess[str]:
+    """What ``python path`` does. ``path`` is absolute; the folder of the script is not on ``sys.path``."""
+    return python(AS_A_SCRIPT, path, *argv, cwd=cwd, seconds=seconds)
 
 
 def close() -> None:
@@ -52,7 +73,9 @@ class Server:
             [sys.executable, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ
         )
 
-    def run(self, code: str, argv: list[str], cwd: str | Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, code: str, argv: list[str], cwd: str | Path, env: dict[str, str], seconds: float
+    ) -> subprocess.CompletedProcess[str]:
         """One program."""
         with tempfile.TemporaryDirectory(prefix="warm-python-") as folder:
             stdout, stderr = Path(folder, "stdout"), Path(folder, "stderr")
@@ -68,9 +91,9 @@ class Server:
             }
             self._process.stdin.write(json.dumps(asked).encode() + b"\n")
             self._process.stdin.flush()
-            pid = self._answer()
+            pid = self._answer(seconds)
             try:
-                status = self._answer()
+                status = self._answer(seconds)
             except BaseException:
                 os.kill(pid, signal.SIGKILL)
                 raise
@@ -84,11 +107,11 @@ class Server:
         self._process.stdin.close()
         self._process.stdout.close()
 
-    def _answer(self) -> int:
+    def _answer(self, seconds: float) -> int:
         data = b""
         while not data.endswith(b"\n"):
-            if not select.select([self._process.stdout], [], [], SECONDS)[0]:
-                raise TimeoutError(f"the program did not end within {SECONDS} s")
+            if not select.select([self._process.stdout], [], [], seconds)[0]:
+                raise TimeoutError(f"the program did not end within {seconds:g} s")
             part = os.read(self._process.stdout.fileno(), 1)
             assert part, "the warm Python ended"
             data += part

@@ -20,24 +20,16 @@ from pathlib import Path
 
 from aotidoctor.triage.finish import OF_THE_MODEL
 from tests.e2e.foundry.place import cache_dir
-from tests.e2e.warm_python import python
+from tests.e2e.warm_python import AS_A_SCRIPT, python
 from tests.reports.cases import HERE, REPORTS, Question, Report
 
 SECONDS = 900
-# As ``python SCRIPT words``, where torch and its compiler are imported already: a traceback begins in the script. The
-# wrapper is most of what is compiled, and runs for milliseconds.
-AS_A_SCRIPT = """
-import sys
+# The wrapper is most of what is compiled, and runs for milliseconds.
+QUICK = """
 from torch._inductor.config import aot_inductor
 
 if hasattr(aot_inductor, "compile_wrapper_opt_level"):
     aot_inductor.compile_wrapper_opt_level = "O0"
-sys.argv = sys.argv[1:]
-sys.excepthook = lambda kind, error, trace: sys.__excepthook__(
-    kind, error.with_traceback(trace.tb_next.tb_next), None
-)
-__file__ = sys.argv[0]
-exec(compile(open(__file__).read(), __file__, "exec"))
 """
 Ask = Callable[[list[str], Path], tuple[str, str]]
 
@@ -65,7 +57,7 @@ def made(report: Report) -> Path:
 def _run_script(report: Report, work: Path) -> None:
     for script in report.script.parent.glob(f"{report.name}*.py"):
         shutil.copy(script, work)
-    done = python(AS_A_SCRIPT, work / report.script.name, *report.arguments, cwd=work)
+    done = python(QUICK + AS_A_SCRIPT, work / report.script.name, *report.arguments, cwd=work)
     log = work / "report.log"
     log.write_text((log.read_text() if log.exists() else "") or done.stdout + done.stderr)
 
