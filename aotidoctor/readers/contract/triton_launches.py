@@ -40,7 +40,7 @@ _RESULT = re.compile(r"\b(\w+)_result\.(\w+)(?:\[(\d{1,3})\])?")
 _CHOICE = re.compile(r"uint32_t grid_0, grid_1, grid_2;|switch \((\w+\.config_index)\) \{")
 _CASE = re.compile(r"(?:case (\d+)|default): grid_0 = ([^;]*); grid_1 = ([^;]*); grid_2 = ([^;]*); break;")
 # Declarations of arguments, scratch memory and records of the profiler.
-_POINTER = r"(?:CUdeviceptr|hipDeviceptr_t|void\*) \w+ = "
+_POINTER = r"(?:CUdeviceptr |hipDeviceptr_t |void ?\* ?)\w+ = "
 _PLAIN = re.compile(
     "|".join(
         (
@@ -51,9 +51,9 @@ _PLAIN = re.compile(
             r"AOTI_TORCH_ERROR_CODE_CHECK\(aoti_torch_(?:empty_strided|item_\w+|get_\w+|\w+_to_ivalue)\(.*\)\);",
             r"aoti_torch_(?:int64|tensor|strlist)_to_ivalue\(.*\);",
             r"torch::aot_inductor::RAIIAtenRecordFunctionHandle \w+\(.*\);",
-            _POINTER + r"(?:0|nullptr|allocate_scratch_tensor<[\w*]+>\(.*\)|\w+_tensor\.data_ptr\(\));",
-            _POINTER + r"reinterpret_cast<[\w*]+>\(.*\);",
-            r"\w+ = reinterpret_cast<[\w*]+>\(.*\);",
+            _POINTER + r"(?:0|nullptr|allocate_scratch_tensor<[\w *]+>\(.*\)|\w+_tensor\.data_ptr\(\));",
+            _POINTER + r"reinterpret_cast<[\w *]+>\(.*\);",
+            r"\w+ = reinterpret_cast<[\w *]+>\(.*\);",
             r"RAIIAtenTensorHandle \w+_tensor;",
             r"\w+_tensor = RAIIAtenTensorHandle\(\w+\);",
             r"if \(\w+\.tensordesc_meta(?:\[\d+\]\.block_size)?\.size\(\) != \d+\) throw std::runtime_error\(.*\);",

@@ -192,7 +192,7 @@ _FORMS: tuple[tuple[str, Kind, str], ...] = (
     (
         ".data_ptr()",
         "pointer",
-        rf"(?:CUdeviceptr|hipDeviceptr_t|void\*) {_NAME} = reinterpret_cast<[\w*]+>\({_SOURCE}\.data_ptr\(\)\);",
+        rf"(?:CUdeviceptr |hipDeviceptr_t |void ?\* ?){_NAME} = reinterpret_cast<[\w *]+>\({_SOURCE}\.data_ptr\(\)\);",
     ),
     ("kernel_args_var_", "arguments", r"void\* (?P<name>kernel_args_var_\d+)\[\] = \{(?P<values>[^{}]*)\};"),
     ("Grid(", "grid", rf"Grid {_NAME} = Grid\((?P<values>.*)\);"),

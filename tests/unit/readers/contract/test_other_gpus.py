@@ -1,4 +1,4 @@
-"""Metal kernels of a package for Apple's GPUs, from the wrapper that torch 2.13 writes for one (made without a GPU)."""
+"""Kernels of packages for the GPUs of Apple, Intel and AMD, from wrappers that torch 2.13 writes (made without a GPU)."""
 
 from __future__ import annotations
 
@@ -85,3 +85,13 @@ def test_a_source_that_is_cut_is_no_kernel(contract_from):
     contract = contract_from(text.replace("kernel void generated_kernel(", "kernel void gen(", 1))
     assert "mps_lib_0" not in {body.name for body in contract.bodies}
     assert contract.unread
+
+
+@pytest.mark.parametrize(("name", "device"), [("xpu", "xpu"), ("rocm", "cuda")])
+def test_triton_kernels_of_other_gpus(contract_of, name, device):
+    contract = contract_of(name)
+    assert contract.unread == ()
+    assert [(one.kind, one.warps) for one in contract.kernels] == [("extern", None), *[("triton", "4")] * 3]
+    assert contract.kernels[1].arguments == ("buf0", "arg2_1", "buf3", "s77", "16L")
+    assert {one.device_type for one in contract.outputs} == {device}
+    assert not any(leaf.mutated or not leaf.used for leaf in contract.tensor_leaves())
