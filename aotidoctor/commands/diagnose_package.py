@@ -103,9 +103,8 @@ def diagnose(
         try:
             with interruptible():
                 if samples:
-                    found = examine_samples(session, samples, lambda one: _examine(one, command))
-                    session, diagnoses, interrupted = found.session, found.diagnoses, found.interrupted
-                    called = found.samples
+                    one, called = examine_samples(session, samples, lambda one: _examine(one, command))
+                    session, diagnoses, interrupted = one.session, one.diagnoses, one.interrupted
                 else:
                     diagnoses, interrupted = _examine(session, command)
             if runs is not None and runs.unseen and session.runs:

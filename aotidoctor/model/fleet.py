@@ -316,10 +316,7 @@ class SampleRow:
 
 @record
 class SampleCluster:
-    """Samples that fail alike: ``count`` of them, of which ``names`` are the first. ``status`` is that of its cause.
-
-    ``examined``: the first of them was examined by itself, as by a command of its own.
-    """
+    """Samples that fail alike: ``count`` of them, of which ``names`` are the first. ``status`` is that of its cause."""
 
     verdict: str
     cause: str
@@ -328,7 +325,6 @@ class SampleCluster:
     status: str
     count: int
     names: tuple[str, ...]
-    examined: bool = False
 
 
 @record

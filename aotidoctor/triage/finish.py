@@ -194,17 +194,13 @@ _RANGES = ("min", "max", "mean")
 
 
 def _without_ranges(report: Report) -> Report:
-    """``report`` without ranges and means of inputs, outputs and values of kernels; digests of outputs stay."""
+    """``report`` without ranges and means of inputs and outputs, of which digests stay, and values of kernels."""
     given, place = report.case.inputs, report.localization
     if given is not None:
         case = replace(report.case, inputs=given.with_tensors(lambda tensor: replace(tensor, stats=None)))
         report = replace(report, case=case)
     if place is not None:
-        calls = tuple(
-            replace(call, buffers=tuple(replace(one, low=None, high=None, mean=None) for one in call.buffers))
-            for call in place.values
-        )
-        report = replace(report, localization=replace(place, values=calls))
+        report = replace(report, localization=replace(place, values=()))
     runs = (replace(run, result=as_object(_drop_ranges(run.result))) for run in report.runs)
     return replace(report, runs=tuple(runs))
 

@@ -21,6 +21,7 @@ from aotidoctor.model.evidence import Evidence, Maker, NotChecked, RunSource, Se
 from aotidoctor.model.fleet import OutputStatistics, SampleCluster, SampleRow, Samples
 from aotidoctor.model.inputs import InputSet
 from aotidoctor.model.jobs import InputsSource, change_fields
+from aotidoctor.model.localization import OutputComparison
 from aotidoctor.model.record import JsonObject, record
 from aotidoctor.model.report import Diagnosis, Status
 from aotidoctor.model.run import ChildError, Exited, Outcome
@@ -35,14 +36,15 @@ from aotidoctor.triage.state import Session
 from aotidoctor.triage.static_checks import name_causes, run_checks
 
 CODE, NAME = "AD-RUN-041", "samples"
-# Samples of one process, and processes; clusters that are examined; rows with their comparison; names of a cluster.
-_ROOM, MOST_PROCESSES, MOST_EXAMINED, _COMPARED, NAMED = 500, 200, 4, 1000, 20
+# Samples of one process, and processes; clusters that are examined; names of a cluster.
+_ROOM, MOST_PROCESSES, MOST_EXAMINED, NAMED = 500, 200, 4, 20
 # Stages in which a process has not come to its first sample.
 _BEFORE = ("start", "import", "attach", "setup", "load", "after_load", "trace", "constants")
 _DIGITS = re.compile(r"0x[0-9a-f]{1,16}|\d+")
-_WORDS = 200
 
 ExamineCase = Callable[[Session], tuple[tuple[Diagnosis, ...], bool]]
+# An output of a sample: the sample, the tensor, its comparison with the reference.
+_Seen = tuple[str, ObservedTensor, OutputComparison | None]
 
 
 @record
@@ -85,8 +87,7 @@ class _Survey:
     samples: Sequence[Sample]
     rows: dict[int, SampleRow] = field(default_factory=dict)
     ran_badly: set[int] = field(default_factory=set)
-    statistics: dict[str, OutputStatistics] = field(default_factory=dict)
-    digests: dict[str, set[str | None]] = field(default_factory=dict)
+    outputs: dict[str, list[_Seen]] = field(default_factory=dict)
     processes: int = 0
     notes: list[str] = field(default_factory=list)
 
@@ -138,11 +139,8 @@ class _Survey:
         number = sent[done]
         if done:
             return number
-        if isinstance(outcome.ending, Exited) and outcome.ending.done:
-            self.notes.append(f"{self.samples[number].name}: no answer")
-        else:
-            stage = outcome.stage if outcome.stage != "unload" else "run1"
-            self._judge(number, replace(outcome, result={}, stage=stage))
+        stage = outcome.stage if outcome.stage != "unload" else "run1"
+        self._judge(number, replace(outcome, result={}, stage=stage))
         return number + 1
 
     def _judge(self, number: int, outcome: Outcome | None) -> None:
@@ -153,7 +151,9 @@ class _Survey:
         compared = read_comparison(outcome) if outcome is not None else ()
         if outcome is not None:
             _read_outcome(one, outcome)
-            self._count(number, outcome)
+        beside = {item.path: item for item in compared}
+        for item in _outputs(outcome):
+            self.outputs.setdefault(item.path, []).append((self.samples[number].name, item, beside.get(item.path)))
         diagnoses = name_causes(one)
         errors = [item for item in one.findings if item.severity is Severity.ERROR]
         sure = bool(diagnoses) and not is_lead(diagnoses[0], one.findings)
@@ -162,49 +162,44 @@ class _Survey:
             self.ran_badly.add(number)
         named = [item for item in one.findings if diagnoses and item.id in diagnoses[0].evidence]
         lead = next(iter((*named, *errors)), None)
-        hashed = self.base.options.values == HASH and outcome is not None
+        hashed = self.base.options.values == HASH
         self.rows[number] = SampleRow(
             name=self.samples[number].name,
             verdict=verdict,
             cause=diagnoses[0].cause if diagnoses else "",
             subject=diagnoses[0].subject if diagnoses else None,
-            observed=shorten(" ".join(_observed(lead).split()), _WORDS) if verdict != "healthy" else "",
+            observed=shorten(" ".join(lead.message.split()), 200) if lead is not None and verdict != "healthy" else "",
             seconds=outcome.seconds if outcome is not None else 0.0,
             run=outcome.id if outcome is not None else "",
-            outputs=tuple(item.sha256 for item in _outputs(outcome)) if hashed and outcome is not None else (),
-            comparison=compared if len(self.rows) < _COMPARED else (),
+            outputs=tuple(item.sha256 for item in _outputs(outcome)) if hashed else (),
+            comparison=compared,
         )
 
-    def _count(self, number: int, outcome: Outcome) -> None:
-        """Add the outputs of a call to the statistics."""
-        differing = {item.path: item for item in read_comparison(outcome)}
-        hashed = self.base.options.values == HASH
-        for item in _outputs(outcome):
-            old = self.statistics.get(item.path) or OutputStatistics(path=item.path)
-            seen = self.digests.setdefault(item.path, set())
-            seen.add(item.sha256)
-            new = replace(
-                old,
-                samples=old.samples + 1,
-                dtypes=_with(old.dtypes, item.dtype),
-                shapes=_with(old.shapes, str(list(item.shape or ()))),
-                distinct=None if None in seen else len(seen),
-                nan=old.nan + bool(item.nan),
-                inf=old.inf + bool(item.inf),
-                low=None if hashed else _least(old.low, item.min, min),
-                high=None if hashed else _least(old.high, item.max, max),
-            )
-            found = differing.get(item.path)
-            if found is not None:
-                further = found.max_abs is not None and (new.max_abs is None or found.max_abs > new.max_abs)
-                new = replace(
-                    new,
-                    differing=new.differing + (found.verdict not in FINE),
-                    max_abs=found.max_abs if further else new.max_abs,
-                    max_rel=_least(new.max_rel, found.max_rel, max),
-                    worst=self.samples[number].name if further else new.worst,
-                )
-            self.statistics[item.path] = new
+    def statistics(self) -> tuple[OutputStatistics, ...]:
+        """Each output over all samples that returned it."""
+        return tuple(self._over_samples(path, seen) for path, seen in self.outputs.items())
+
+    def _over_samples(self, path: str, seen: Sequence[_Seen]) -> OutputStatistics:
+        found = [item for _, item, _ in seen]
+        compared = [(item, name) for name, _, item in seen if item is not None]
+        far = [(item.max_abs, name) for item, name in compared if item.max_abs is not None]
+        digests = {item.sha256 for item in found}
+        ranged = [] if self.base.options.values == HASH else found
+        return OutputStatistics(
+            path=path,
+            samples=len(found),
+            dtypes=tuple(dict.fromkeys(item.dtype for item in found)),
+            shapes=tuple(dict.fromkeys(str(list(item.sizes)) for item in found))[:NAMED],
+            distinct=None if None in digests else len(digests),
+            nan=sum(bool(item.nan) for item in found),
+            inf=sum(bool(item.inf) for item in found),
+            low=min((item.min for item in ranged if item.min is not None), default=None),
+            high=max((item.max for item in ranged if item.max is not None), default=None),
+            differing=sum(item.verdict not in FINE for item, _ in compared),
+            max_abs=max(far)[0] if far else None,
+            max_rel=max((item.max_rel for item, _ in compared if item.max_rel is not None), default=None),
+            worst=max(far)[1] if far else None,
+        )
 
     def worst(self) -> int | None:
         """The sample whose outputs are farthest from the reference's; None without one that was compared."""
@@ -273,34 +268,9 @@ def _outputs(outcome: Outcome | None) -> tuple[ObservedTensor, ...]:
     return calls[0] if calls else ()
 
 
-def _observed(lead: Evidence | None) -> str:
-    line = lead.facts.get("line") if lead is not None else None
-    return (
-        "" if lead is None else f"{lead.observed}: {line}" if line and str(line) not in lead.observed else lead.observed
-    )
-
-
-def _with(known: tuple[str, ...], one: str) -> tuple[str, ...]:
-    return known if one in known or len(known) >= NAMED else (*known, one)
-
-
-def _least(known: float | None, new: float | None, choose: Callable[[float, float], float]) -> float | None:
-    return known if new is None else new if known is None else choose(known, new)
-
-
 # The examination of the first of each cluster.
-@record
-class SamplesExamined:
-    """The session and the diagnoses of the sample that the report is about, and what all samples showed."""
-
-    session: Session
-    diagnoses: tuple[Diagnosis, ...]
-    interrupted: bool
-    samples: Samples
-
-
 @dataclass(slots=True, kw_only=True)
-class _Examined:
+class SampleExamined:
     """Sample ``number``, examined by itself."""
 
     number: int
@@ -314,19 +284,16 @@ class _Examined:
         wrong = any(item.severity is Severity.ERROR for item in self.session.findings)
         return not (self.diagnoses or wrong or self.interrupted or self.session.out_of_time)
 
-    @property
-    def rank(self) -> int:
-        """How much it shows: 2 for a cause that is an error, 1 for one that is a warning."""
-        return self.diagnoses[0].severity.rank if self.diagnoses else 0
 
-
-def examine_samples(session: Session, samples: Sequence[Sample], examine: ExamineCase) -> SamplesExamined:
+def examine_samples(
+    session: Session, samples: Sequence[Sample], examine: ExamineCase
+) -> tuple[SampleExamined, Samples]:
     """Call all samples, and examine the first of each cluster; without a failure the worst, or the first sample.
 
-    ``session`` has the case without inputs; what it does not check holds for every sample.
+    ``session`` has the case without inputs. The result is the sample that the report is about, and what all showed.
     """
     survey = _Survey(session=session, base=replace(session.case, inputs=None, inputs_path=None), samples=samples)
-    whole, interrupted = session.deadline, False
+    whole, interrupted, late = session.deadline, False, False
     forbidden = _forbidden(survey, samples[0])
     if forbidden is None:
         if whole is not None:
@@ -335,36 +302,36 @@ def examine_samples(session: Session, samples: Sequence[Sample], examine: Examin
             survey.call_all()
         except KeyboardInterrupt:
             interrupted = True
-        session.deadline, session.out_of_time = whole, False
+        late, session.deadline, session.out_of_time = session.out_of_time, whole, False
     else:
         survey.notes.append(forbidden.reason)
     clusters: list[SampleCluster] = []
-    chosen: _Examined | None = None
+    bad: list[SampleExamined] = []
     for numbers in survey.clusters():
-        examined = (
-            _examine_one(survey, numbers[0], examine) if len(clusters) < MOST_EXAMINED and not interrupted else None
-        )
-        cluster = _cluster(survey, numbers, examined)
-        clusters.append(cluster)
+        asked = len(clusters) < MOST_EXAMINED and not interrupted
+        examined = _examine_one(survey, numbers[0], examine) if asked else None
+        clusters.append(cluster := _cluster(survey, numbers, examined))
         for number in numbers:
             row = survey.rows[number]
             survey.rows[number] = replace(row, verdict=cluster.verdict, cause=cluster.cause, subject=cluster.subject)
         if examined is not None:
             interrupted = examined.interrupted
-            chosen = (
-                examined if cluster.verdict != "healthy" and (chosen is None or examined.rank > chosen.rank) else chosen
-            )
+            bad += [examined] if cluster.verdict != "healthy" else []
+    # A cause that is an error goes before one that is a warning, and before none.
+    chosen = max(bad, key=lambda one: one.diagnoses[0].severity.rank if one.diagnoses else 0, default=None)
     if chosen is None and not interrupted:
         chosen = _examine_one(survey, survey.worst() or 0, examine)
         interrupted = chosen.interrupted
     if chosen is None:
-        chosen = _Examined(number=0, session=replace(session, case=case_of(survey.base, samples[0])))
-    result = _samples(survey, _merged(clusters), samples[chosen.number].name)
+        chosen = SampleExamined(number=0, session=replace(session, case=case_of(survey.base, samples[0])))
+    chosen.interrupted = interrupted
+    result = _samples(survey, clusters, samples[chosen.number].name)
     one = chosen.session
     one.runs[:] = session.runs
+    one.out_of_time |= late
     source = RunSource(run=session.runs[0].id, stream="result") if session.runs else None
     one.add([samples_finding(result, certain=bool(chosen.diagnoses), source=source)])
-    return SamplesExamined(session=one, diagnoses=chosen.diagnoses, interrupted=interrupted, samples=result)
+    return chosen, result
 
 
 def _forbidden(survey: _Survey, first: Sample) -> NotChecked | None:
@@ -375,7 +342,7 @@ def _forbidden(survey: _Survey, first: Sample) -> NotChecked | None:
     return plan if isinstance(plan, NotChecked) else None
 
 
-def _examine_one(survey: _Survey, number: int, examine: ExamineCase) -> _Examined:
+def _examine_one(survey: _Survey, number: int, examine: ExamineCase) -> SampleExamined:
     session = survey.session
     one = Session(
         case=case_of(survey.base, survey.samples[number]),
@@ -386,10 +353,10 @@ def _examine_one(survey: _Survey, number: int, examine: ExamineCase) -> _Examine
     )
     diagnoses, interrupted = examine(one)
     session.runs += one.runs
-    return _Examined(number=number, session=one, diagnoses=diagnoses, interrupted=interrupted)
+    return SampleExamined(number=number, session=one, diagnoses=diagnoses, interrupted=interrupted)
 
 
-def _cluster(survey: _Survey, numbers: Sequence[int], examined: _Examined | None) -> SampleCluster:
+def _cluster(survey: _Survey, numbers: Sequence[int], examined: SampleExamined | None) -> SampleCluster:
     """The cluster as the examination of its first sample shows it, where there was one."""
     row = survey.rows[numbers[0]]
     verdict, cause, subject, observed = row.verdict, row.cause, row.subject, row.observed
@@ -404,34 +371,14 @@ def _cluster(survey: _Survey, numbers: Sequence[int], examined: _Examined | None
         observed += "; it does not fail when it is called alone" if failed else "; shown to be harmless"
     names = tuple(survey.samples[number].name for number in numbers[:NAMED])
     return SampleCluster(
-        verdict=verdict,
-        cause=cause,
-        subject=subject,
-        observed=observed,
-        status=status,
-        count=len(numbers),
-        names=names,
-        examined=examined is not None,
+        verdict=verdict, cause=cause, subject=subject, observed=observed, status=status, count=len(numbers), names=names
     )
-
-
-def _merged(clusters: Sequence[SampleCluster]) -> tuple[SampleCluster, ...]:
-    """The clusters, those of one cause and subject as one."""
-    found: dict[tuple[str, ...], SampleCluster] = {}
-    for one in clusters:
-        key = (one.verdict, one.cause, one.subject or "", "" if one.cause else one.observed)
-        old = found.get(key)
-        names = (*old.names, *one.names)[:NAMED] if old is not None else ()
-        found[key] = one if old is None else replace(old, count=old.count + one.count, names=names)
-    return tuple(found.values())
 
 
 def _samples(survey: _Survey, clusters: Sequence[SampleCluster], examined: str) -> Samples:
     rows = [row for _, row in sorted(survey.rows.items())]
     bad = [row.name for row in rows if row.verdict != "healthy"]
     worst = survey.worst()
-    unnamed = len(rows) - _COMPARED if any(row.comparison for row in rows) and len(rows) > _COMPARED else 0
-    notes = [*survey.notes, *([f"the comparison of {unnamed} samples is not kept by itself"] if unnamed else [])]
     return Samples(
         given=len(survey.samples),
         called=sum(1 for row in rows if row.run),
@@ -440,10 +387,10 @@ def _samples(survey: _Survey, clusters: Sequence[SampleCluster], examined: str) 
         examined=examined,
         first_bad=bad[0] if bad else None,
         worst=survey.samples[worst].name if worst is not None else None,
-        outputs=tuple(survey.statistics.values()),
+        outputs=survey.statistics(),
         clusters=tuple(clusters),
         rows=tuple(rows),
-        notes=tuple(notes),
+        notes=tuple(survey.notes),
     )
 
 

@@ -22,10 +22,7 @@ from aotidoctor.model.fleet import (
     ComparedSide,
     DocumentDifference,
     HostAnswer,
-    OutputStatistics,
     PackageNeeds,
-    SampleCluster,
-    SampleRow,
     Samples,
 )
 from aotidoctor.model.inputs import InputSet, PlainValue, TensorDesc
@@ -285,14 +282,8 @@ _HISTORY = record_of(
         "solved": nullable(record_of(of(CaseNote, "text at solved"))),
     },
 )
-_VERDICT = {"verdict": one_of("healthy", "problem", "unknown")}
 _SAMPLES = record_of(
-    {
-        **of(Samples, "given called bad examined"),
-        "rows": array_of(record_of({**of(SampleRow, "name cause subject"), **_VERDICT})),
-        "clusters": array_of(record_of({**of(SampleCluster, "cause subject status count names"), **_VERDICT})),
-        "outputs": array_of(record_of(of(OutputStatistics, "path samples nan inf differing"))),
-    },
+    of(Samples, "given called bad examined rows clusters outputs"),
     optional=of(Samples, "processes first_bad worst notes"),
 )
 
@@ -303,7 +294,7 @@ def schema() -> JsonObject:
         {
             "schema": {"const": "aotidoctor.report/1"},
             "tool": record_of({"name": {"const": "aotidoctor"}, "version": TEXT, "argv": TEXTS}),
-            **_VERDICT,
+            "verdict": one_of("healthy", "problem", "unknown"),
             "stage": one_of(*_STAGES, None),
             "diagnoses": array_of(_DIAGNOSIS),
             "findings": array_of(_FINDING),
