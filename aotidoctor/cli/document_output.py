@@ -448,14 +448,19 @@ def exit_with_error(
     except (typer.Exit, typer.BadParameter):
         raise
     except Exception as error:
-        raise fail("internal_error", whereabouts(error), INTERNAL_ERROR, f"{FAILED_HERE}: ") from error
+        raise fail("internal_error", clean(whereabouts(error)), INTERNAL_ERROR, f"{FAILED_HERE}: ") from error
 
 
-def exit_with_error_document(schema: str | None, package: str) -> AbstractContextManager[None]:
+def exit_with_error_document(schema: str | None, package: str, *, redact: bool = False) -> AbstractContextManager[None]:
     """Turn errors in the block into an exit status, and a document about ``package`` where ``schema`` is given."""
+
+    def clean(text: str) -> str:
+        from aotidoctor.reports.redact.redactor import Redactor
+
+        return Redactor.of(os.environ).text(text) if redact else text
 
     def write_error(field: str, message: str) -> None:
         if schema is not None:
-            write_stdout(json_document(schema, {"package": package, field: message}))
+            write_stdout(json_document(schema, {"package": clean(package), field: message}))
 
-    return exit_with_error(write_error)
+    return exit_with_error(write_error, clean)

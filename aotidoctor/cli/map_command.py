@@ -89,7 +89,7 @@ def map_(
     if inputs is None and any(kind in (MapFormat.TRACE, MapFormat.EXPLORER) for kind, _ in (*files, (chosen, None))):
         raise typer.BadParameter("trace and model-explorer hold times: --inputs is needed", param_hint="--report")
     with held():
-        with exit_with_error_document(MAP_SCHEMA if chosen is MapFormat.JSON else None, package):
+        with exit_with_error_document(MAP_SCHEMA if chosen is MapFormat.JSON else None, package, redact=redact):
             found = draw_map(package, inputs, replace(wanted, reference=reference), environ=os.environ)
         if redact:
             from aotidoctor.reports.redact.redactor import redact_private

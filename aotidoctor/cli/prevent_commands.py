@@ -206,7 +206,7 @@ def sweep(
     files = [(SweepFormat(name), path) for name, path in named]
     options = replace(wanted, reference=reference, budget=budget)
     with held():
-        with exit_with_error_document(SWEEP_SCHEMA if chosen is SweepFormat.JSON else None, package):
+        with exit_with_error_document(SWEEP_SCHEMA if chosen is SweepFormat.JSON else None, package, redact=redact):
             found = ask(
                 package, options, environ=os.environ, most=calls, on_row=(lambda *_: None) if quiet else _print_progress
             )
@@ -413,7 +413,7 @@ def minimize(
 
     options = replace(wanted, reference=reference, budget=budget, timeout=timeout)
     with held():
-        with exit_with_error_document(MINIMIZE_SCHEMA if json else None, package):
+        with exit_with_error_document(MINIMIZE_SCHEMA if json else None, package, redact=redact):
             found = search(
                 package,
                 inputs,

@@ -230,6 +230,17 @@ def cannot_examine_reason(session: Session, diagnoses: tuple[Diagnosis, ...]) ->
         return unread["AD-READ-WEIGHTS"] if os.path.lexists(weights) else no_such_file(weights, "--weights")
     if "AD-READ-DATA" in unread:
         return unread["AD-READ-DATA"]
+    if (reason := unread_reason(case)) is not None:
+        return reason
+    if case.artifact.kind is ArtifactKind.UNREADABLE:
+        return f"{case.artifact.path}: {case.artifact.problem or 'unreadable'}"
+    if (problem := reference_problem(case.options.reference)) is not None:
+        return problem
+    return None if diagnoses else _comparison_problem(session) or _plain_run_problem(session)
+
+
+def unread_reason(case: Case) -> str | None:
+    """Which of package and inputs is not there or exchanged with the other, and what was perhaps meant."""
     if case.artifact.kind is ArtifactKind.MISSING and not case.artifact.is_symlink:
         return no_such_file(case.artifact.path)
     if (error := case.inputs_error) is not None and (given := case.inputs_path) is not None:
@@ -238,11 +249,7 @@ def cannot_examine_reason(session: Session, diagnoses: tuple[Diagnosis, ...]) ->
         if error.observed == A_PACKAGE and case.artifact.kind not in RUNNABLE_KINDS:
             package = case.artifact.path
             return f"{package} is no package, but {given} is one: did you mean {given} --inputs {package}?"
-    if case.artifact.kind is ArtifactKind.UNREADABLE:
-        return f"{case.artifact.path}: {case.artifact.problem or 'unreadable'}"
-    if (problem := reference_problem(case.options.reference)) is not None:
-        return problem
-    return None if diagnoses else _comparison_problem(session) or _plain_run_problem(session)
+    return None
 
 
 def _comparison_problem(session: Session) -> str | None:

@@ -16,6 +16,7 @@ from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.package_map import PackageMap
 from aotidoctor.triage import open_case
+from aotidoctor.triage.finish import unread_reason
 from aotidoctor.triage.state import Session
 
 if TYPE_CHECKING:
@@ -35,10 +36,13 @@ def draw_map(
     open_case.check_reference(options.reference)
     with interruptible():
         case, _ = open_case.open_case(package, inputs, options, environ)
+        if (reason := unread_reason(case)) is not None:
+            raise CannotExamineError(reason)
         open_case.refuse_damaged(case.artifact, executed=case.inputs is not None)
-        for path, problem in ((package, case.artifact.problem), (case.inputs_path, case.inputs_error)):
-            if problem is not None:
-                raise CannotExamineError(f"{path}: {problem}")
+        if case.artifact.problem is not None:
+            raise CannotExamineError(f"{package}: {case.artifact.problem}")
+        if case.inputs_error is not None:
+            raise CannotExamineError(str(case.inputs_error))
         drawn = draw_static_map(case)
     if case.inputs is None or drawn.device != "cpu":
         notes = drawn.notes if case.inputs is None else (*drawn.notes, _GPU)

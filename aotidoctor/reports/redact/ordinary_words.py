@@ -29,7 +29,7 @@ ORDINARY = frozenset({
     "check", "debug", "crash", "signal", "thread", "threads", "batch", "index", "value", "values", "weight",
     "weights", "buffer", "buffers", "constant", "constants", "wrapper", "library", "symbol", "version",
     "aotidoctor", "aotinductor", "export", "exported", "compile", "compiled", "load", "loaded", "serve", "serving",
-    "program", "process", "system", "machine",
+    "program", "process", "system", "machine", "aten", "fused", "prims",
 })  # fmt: skip
 # Words of causes, codes, checks, probes, commands, dtypes and of the values of enumerations, if they are not above. A
 # test compares them with their sources.

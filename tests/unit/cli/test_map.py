@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from aotidoctor.model.package_map import CallTime, MapBuffer, MapCall, MapLine, 
 from aotidoctor.reports import package_map_files
 from aotidoctor.reports.html.map_page import memory_bands, render_map_page
 
+DYN = Path(__file__).parents[2] / "data" / "releases" / "2.8.0" / "dyn"
 PACKAGE = Path(__file__).parents[2] / "data" / "releases" / "2.12.1" / "custop" / "model.pt2"
 LOUD = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>"
 
@@ -123,3 +125,37 @@ def test_bands_are_stacked_and_reach_the_highest_sum():
     heights = [float(point.split(",")[1]) for band in found for point in band.path[1:-2].split(" L")]
     assert min(heights) == 0.0
     assert max(heights) == 160.0
+
+
+def test_a_slip_in_its_files_is_answered_as_by_run(tmp_path):
+    package, inputs = tmp_path / "model.pt2", tmp_path / "sample.pt"
+    shutil.copy(DYN / "model.pt2", package)
+    shutil.copy(DYN / "samples" / "good.pt", inputs)
+    for words, said in {
+        (
+            package,
+            "--inputs",
+            tmp_path / "sampel.pt",
+        ): f"no such file: {tmp_path / 'sampel.pt'} (--inputs); did you mean {inputs}?",
+        (inputs, "--inputs", package): f"did you mean {package} --inputs {inputs}?",
+        (tmp_path / "modell.pt2",): f"did you mean {package}?",
+    }.items():
+        done = CliRunner().invoke(build_app(), ["map", *map(str, words)])
+        assert done.exit_code == 4
+        assert said in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("more", [(), ("--no-redact",)])
+@pytest.mark.parametrize("command", ["map", "sweep", "minimize"])
+def test_an_error_document_hides_what_a_report_hides(tmp_path, monkeypatch, command, more):
+    home = tmp_path / "alexandra.smith"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USER", "alexandra.smith")
+    words = [command, str(home / "gone.pt2"), "--json", *more]
+    words += ["--inputs", str(home / "x.pt"), "--reference", str(home / "y.pt2")] if command == "minimize" else []
+    done = CliRunner().invoke(build_app(), words)
+    assert done.exit_code == 4
+    assert "no such file" in json.loads(done.stdout)["cannot_examine"]
+    assert ("alexandra" in done.stdout + done.stderr) == bool(more)

@@ -63,10 +63,13 @@ def test_leaves_what_diagnoses_need(text):
     assert redactor().redact_printed(text) == text
 
 
-@pytest.mark.parametrize(("user", "home"), [("root", "/root"), ("a", "/home/a"), ("model", "/home/model")])
+@pytest.mark.parametrize(
+    ("user", "home"),
+    [("root", "/root"), ("a", "/home/a"), ("model", "/home/model"), ("aten", "/home/aten"), ("fused", "/home/fused")],
+)
 def test_ordinary_and_short_names_destroy_no_words(user, home):
     hide = redactor({"HOME": home, "USER": user}, host="host")
-    text = "a root cause: model.pt2 in /data/model/root/a/x on this host"
+    text = "a root cause: model.pt2 in /data/model/root/a/x on this host, aten.add in cpp_fused_add_0"
     assert hide.text(text) == text
     assert hide.text(f"{home}/x {home}") == "<home>/x <home>"
     assert hide.text(f"{user}@host") == "<user>@<host>"
