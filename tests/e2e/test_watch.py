@@ -219,14 +219,13 @@ def test_a_package_that_no_command_line_names(watch, server, packages, tmp_path)
     assert seen.cause == "index-out-of-range"
 
 
-def test_inputs_are_triaged_as_run_does(watch, packages, tmp_path):
+def test_inputs_are_triaged_as_run_does(watch, server, packages, tmp_path):
     import torch
 
     sample = tmp_path / "sample.pt"
     torch.save((torch.arange(1, 9, dtype=torch.int32),), sample)
-    program = (sys.executable, "-c", PYTHON, packages.package("embedding"), "int32")
-    seen = watch(*program, options=["--inputs", str(sample)])
-    assert seen.status == 1
+    seen = watch(server, packages.package("embedding"), "ids32", options=["--inputs", str(sample)])
+    assert seen.status == -signal.SIGABRT
     first = seen.report["diagnoses"][0]
     assert (first["cause"], first["status"]) == ("input-dtype", "confirmed")
     assert seen.probes()[0] == "watched_program"
