@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(Path(__file__).parent))
 
-from test_readme import _typed, demo_folder, run_python  # noqa: E402, F401
+from test_readme import demo_folder, run_python, warm  # noqa: E402, F401
 from warm_python import python  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -64,7 +64,8 @@ def test_the_library(folder):
 
 def test_the_validator_and_the_stamp(folder):
     validator, stamp = blocks("how-to/prevent.md")
-    assert _typed(["contract", "model.pt2", "--emit", "python", "-o", "model_inputs.py"], folder).returncode == 0
+    emit = ("contract", "model.pt2", "--emit", "python", "-o", "model_inputs.py")
+    assert warm.line()(*emit, cwd=folder).returncode == 0
     done = python(GIVEN + validator, cwd=folder, env=ENVIRON)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[:2] == ["input-dtype", "kwargs['ids']"]
@@ -72,15 +73,16 @@ def test_the_validator_and_the_stamp(folder):
     (folder / "model.pt2").unlink()
     done = python(f"import aotidoctor{GIVEN}{stamp}", cwd=folder, env=ENVIRON)
     assert done.returncode == 0, done.stderr
-    assert "aotidoctor" in _typed(["inspect", "model.pt2"], folder).stdout
-    assert _typed(["check", "model.pt2", "-i", "good.pt", "--reference", "exported.pt2", "-q"], folder).returncode == 0
+    assert "aotidoctor" in warm.line()("inspect", "model.pt2", cwd=folder).stdout
+    check = ("check", "model.pt2", "-i", "good.pt", "--reference", "exported.pt2", "-q")
+    assert warm.line()(*check, cwd=folder).returncode == 0
 
 
 def test_pytest(folder):
     for name, source in {"models/ranker.pt2": "model.pt2", "samples/ranker.pt": "good.pt"}.items():
         (folder / name).parent.mkdir()
         (folder / name).symlink_to((folder / source).resolve())
-    assert _typed(["env", "--save", "production-host.json"], folder).returncode == 0
+    assert warm.line()("env", "--save", "production-host.json", cwd=folder).returncode == 0
     (folder / "test_packages.py").write_text("\n\n".join(blocks("pytest.md")))
     done = run_python(["-m", "pytest", "-q", "-p", "no:cacheprovider", "test_packages.py"], folder)
     assert done.returncode == 0, done.stdout + done.stderr
