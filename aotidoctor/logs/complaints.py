@@ -17,89 +17,19 @@ from dataclasses import replace
 
 from aotidoctor.logs.forms import message_forms
 from aotidoctor.logs.harmless import has_mark, telling_part, without_denials
-from aotidoctor.logs.lines import LogLine, decode_line, level_of
+from aotidoctor.logs.lines import LogLine, decode_line, expressions, level_of
 from aotidoctor.logs.origins import is_prose, match_origin
 from aotidoctor.logs.patterns import LogFailure, lines_failure, message_failure
 
 # Everyday words: plain ones, any complaint, codes.
-# The plain words: something was to be done, and was not.
-_FAILURES = (
-    r"(?i:\bfail(?:s|ed|ing|ures?)?\b|\bunable to\b|\bcould(?: not|n[`']?t)\b)",
-    r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:open|load|find|read|write|locate|connect|create|import|access))",
-    r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:resolv|run|execut|start|get|use|set|determin|pars|convert))",
-    r"(?i:\bcan(?:not|[`']t| not) (?:be )?(?:compil|allocat|build|fetch|verif|reach|bind|continue|proceed))",
-    r"(?i:\btimed[ -]?out\b|\b(?:permission|access) (?:is )?denied\b)",
-    r"(?i:\b(?:connection|operation) (?:refused|reset)|\bno such (?:file|host|device|process|module|command))",
-    r"(?i:\bcommand not found\b|\bis not recogni[sz]ed as\b|\bout of (?:memory|space|range|bounds|disk)\b)",
-    r"(?i:\bnot (?:implemented|permitted|enough (?:memory|space))\b|\bdead ?lock)",
-    r"(?i:(?<![\w-])(?:hangs?|hung|stuck|frozen)(?![\w-])|\bkilled\b|\bcorrupt(?:ed|ion)?\b)",
-    r"(?i:\bunreachable\b|\bbroken pipe\b|\bunhandled\b|\bunrecoverable\b)",
-    # What stands between two tracebacks, and counts at the end.
-    r"\bthe above exception(?:, another| was the direct)|\bERROR SUMMARY: [1-9]",
-    # The end of what torch.compile raises.
-    r"You can suppress this exception and fall back|\bTORCHDYNAMO_VERBOSE=1 for the internal",
-    r"(?i:\bunexpected(?:ly)? (?:end|eof|token|exit|close|termin|stop))",
-    r"\b(?:FAILURE|BROKEN|REJECTED|TIMEOUT|OOM)\b|\bE[A-Z]{4,12}\b(?=:)",
-    r"[\u2717\u2718\u274c\u26d4\U0001f6a8\U0001f4a5]|\u00d7 \w",
-)
-FAILS = re.compile("|".join(_FAILURES))
-# Any complaint.
-_COMPLAINTS = (
-    r"failed to|fail(?:s|ed)? with|unable to|could(?: not|n[`']?t)|can(?:not|[`']?t)|throws?|killed|timed out",
-    r"not (?:supported|found|allowed|permitted|available|recogni[sz]ed|registered|defined|installed|initiali[sz]ed)",
-    r"not (?:valid|exist|match|equal|close|loaded|running|responding|connected|accessible|callable|implemented)",
-    r"undeclared|not (?:declared|compatible|working|resolved|enough|a valid|the same)",
-    r"does(?:n[`']?t| not) (?:exist|match|support|work|have|contain|equal|agree|fit|compile|load)",
-    r"no [\w' -]{1,40} (?:(?:is|was|were|are) )?(?:found|available|registered|supported|implemented|defined|installed)",
-    r"do(?:n[`']?t| not) match|no matching|unsupported|mismatch(?:ed)?|incompatib\w+|no such|missing|undefined",
-    r"unresolved|expected\b[^\n]{0,80}\b(?:got|found|but|actual|received|was)|no module named",
-    r"(?:larger|greater|longer|bigger|smaller|more) than (?:the )?(?:max|limit|allowed|available)|not in \w+ format",
-    r"refused|denied|rejected|forbidden|inconsistent|diverge[sd]?|incorrect|inconsistenc\w+|\w{0,60}(?-i:[a-z]Error|[a-z]Exception)|StopIteration",
-    r"corrupt(?:ed)?|invalid|illegal|insufficient|exceed(?:s|ed)?|overflow|underflow|violat\w+|malformed",
-    r"unrecogni[sz]ed|unreachable|unavailable|unreadable|unsatisf\w+|deadlock\w*|crash\w*|abort\w*|panic\w*",
-)
-# Everyday words, which count in lines that were selected by hand.
-_INFORMAL = (
-    r"differs?|but (?:\w+ ){0,2}different",
-    r"(?:different|other) (?:numbers?|results?|outputs?|values?)|(?:is|are) (?:\w+ ){0,2}different",
-    r"garbage|gibberish|nonsense|fatal|refus(?:es|ed|ing)|giv(?:es|en|ing) up|gave up",
-    r"(?<!/)errors?(?!\.\w|=\w)",
-    # Descriptions by people who have nothing else to paste.
-    r"slower than|(?:larger|smaller|higher|lower|more|fewer|less|longer) than expected|drop(?:s|ped)? from \d\S{0,12}",
-    r"(?:take|took|taking|takes) (?:\w+ ){0,2}\d{1,6} ?(?:min\w*|hours?|h)",
-    r"(?:exit|quit|stop|close|end|die|return)s? (?:silently|at once|immediately|without|with no|unexpectedly)",
-    r"without (?:any |a )?(?:message|traceback|output|trace|warning|reason)|disappear\w*|zombie|defunct",
-    r"nothing (?:is )?(?:printed|shown|returned|written)|(?:no|empty) (?:progress|response|output|reply|answer)",
-    (
-        r"(?:worker|process|container|child|engine|daemon|task|pod)s? (?:\S{1,20} )?(?:exited|terminated|gone)"
-        r"(?! (?:with|normally|cleanly|success)|[:,]? \(?(?:exit )?(?:code|status|0))"
-    ),
-    r"drops the|disconnected|killing process|oom[-_]kill\w*|segv",
-    r"exceptions? (?:in|at|while|when|during|from|after)|does nothing|all[- ]zeros?",
-    r"(?:returns?|gives?) (?:only )?zeros?",
-    r"no progress|outputs differ|impossible|prematurely|truncated|but (?:\S{1,40} ){1,2}expects?",
-    r"(?:memory|ram|rss)\b[^\n]{0,30}\b(?:grow\w*|increas\w+|leak\w*|goes up|climbs?)",
-    r"not (?:given back|freed|released)|(?:definitely|indirectly|possibly) lost",
-    r"no speed-?up|waits? for (?:the other|each other)",
-    r"(?:returns?|returned|is|was|gives?) False|nothing happens|expected (?:to be )?[<>]=?|trace trap",
-    r"not (?:ready|ok|usable|possible|finished|done|complete)",
-    r"bad[ _](?:alloc\w*|function_call|cast|optional_access|variant_access)",
-    r"assert|(?:rc|ret|return value) ?= ?-?[1-9]\d{0,5}|returned (?:with )?-\d{1,5}",
-    r"timeout|wrong|conflict(?:s|ing)?|unknown|unexpected(?:ly)?",
-    r"no longer|(?:connection|contact) lost|lost (?:connection|contact)|dead|died|broken|oops|bug",
-    r"interrupted|cancell?ed|halt(?:ed|ing)?|stopped|leak(?:s|ed|ing)?|out of (?!date)",
-    r"never (?:returns?|finish\w*|exits?|ends?|terminates?|responds?)",
-    r"too (?:large|small|many|few|long|old|new|short|big)|(?:must|should) (?:be|have|match|not)",
-    r"do(?:es)?(?:n[`']?t| not) \w+|found \S+ but expected",
-    r"requires?|need(?:s|ed)? (?:to|a|an)|only (?:support\w*|accept\w*|work\w*)",
-)
+FAILS = re.compile("|".join(expressions("failures")))
 
 
 def _as_words(table: Sequence[str]) -> re.Pattern[str]:
     return re.compile(rf"(?i:(?<![\w.-])(?:{'|'.join(table)})(?![\w-]))")
 
 
-COMPLAINS, INFORMAL = _as_words(_COMPLAINTS), _as_words(_INFORMAL)
+COMPLAINS, INFORMAL = _as_words(expressions("complaints")), _as_words(expressions("informal"))
 # Signs that are no English words: statuses of servers, exceptions of C++, stacks of Go.
 CODES = re.compile(
     r"\b(?:INTERNAL|UNAVAILABLE|ABORTED|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED|FAILED_PRECONDITION|UNIMPLEMENTED)\b"

@@ -17,34 +17,22 @@ from dataclasses import dataclass, field, replace
 
 from aotidoctor.logs.assembly import Draft
 from aotidoctor.logs.executorch import PASSED_ON
+from aotidoctor.logs.lines import expressions
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE, LogFailure, is_certain_cause
 from aotidoctor.logs.prefilter import letters
 from aotidoctor.model.report import LogEvent, LogMatch
 
+
+def _named(table: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """The expressions of a table whose entries begin with a name."""
+    entries = (text.partition(" ") for text in expressions(table))
+    return tuple((name, re.compile(text)) for name, _, text in entries)
+
+
 # Versions of torch, Triton, CUDA, the driver, Python and the server that a log names.
 # In each line with one of these something may be found.
 HINTS = re.compile(rb"ersion|torch[=-]|triton[=-]|lib/python3|NVIDIA Release|release 1\d\.\d|\+cu1|\+cpu")
-_PATTERNS = tuple(
-    (name, re.compile(text))
-    for name, text in (
-        ("torch", r"(?i:(?:py)?torch version)\s{0,20}[:=]?\s{0,20}v?(?P<v>\d+\.\d+(?:\.\d+)?(?:[+.]?\w)*)"),
-        ("torch", r"\b(?:lib)?torch(?:==|-|\s)v?(?P<v>\d+\.\d+\.\d+(?:\.?(?:dev|a|b|rc)\d+)?(?:\+\w+)?)"),
-        ("torch", r"torch\.__version__\W{1,20}(?P<v>\d+\.\d+\.\d+(?:[+.]\w+)*)"),
-        ("torch", r"\[?(?:pip3?|conda)\]? torch(?:==|\s{1,20})(?P<v>\d+\.\d+\.\d+(?:[+.]\w+)*)"),
-        ("triton", r"\btriton(?:==|-|\s{1,20}version\s{0,20}[:=]?\s{0,20})v?(?P<v>\d+\.\d+(?:\.\d+)?(?:[+.]\w+)*)"),
-        (
-            "cuda",
-            r"CUDA (?:used to build PyTorch|runtime version|[Vv]ersion)\s{0,20}[:=]\s{0,20}(?P<v>\d+\.\d+(?:\.\d+)?)",
-        ),
-        ("cuda", r"Cuda compilation tools, release (?P<v>\d+\.\d+)"),
-        ("driver", r"(?i:(?:nvidia )?driver version)\s{0,20}[:=]\s{0,20}(?P<v>\d{3}\.\d+(?:\.\d+)?)"),
-        ("python", r"\bPython version\s{0,20}[:=]\s{0,20}(?P<v>3\.\d+(?:\.\d+)?)"),
-        ("python", r"lib/python(?P<v>3\.\d+)/"),
-        ("server", r"NVIDIA Release (?P<v>\d\d\.\d\d)"),
-        ("server", r"\|\s{0,20}server_version\s{0,80}\|\s{0,20}(?P<v>\d+\.\d+\.\d+)"),
-        ("gcc", r"\bGCC version\s{0,20}[:=]\s{0,20}\(.{0,100}?\) (?P<v>\d+\.\d+\.\d+)"),
-    )
-)
+_PATTERNS = _named("versions")
 _RELEASE = re.compile(r"\d+")
 
 
@@ -69,48 +57,7 @@ def is_fixed(version: str, fixed: str) -> bool:
 
 # The stage in the life of a package.
 # The first that fits: what is outermost in a stack comes last, so that the inner one decides.
-_STAGES = (
-    ("serve", re.compile(r"failed to load '|tritonserver|model_repository_manager|triton_python_backend")),
-    (
-        "package",
-        re.compile(
-            r"package_aoti|package_pt2|aoti_compile_and_package.*package|inductor/package/package\.py.*in package"
-        ),
-    ),
-    (
-        "load",
-        re.compile(
-            r"_dynamo/(?:aot_compile(?:_types)?|package)\.py|_precompile\.py|PrecompileError|_inductor/standalone_compile"
-            r"|Init failed for backend|Failed to get method names|failed to retrieve method_meta"
-        ),
-    ),
-    (
-        "export",
-        re.compile(
-            r"torch/export/(?!pt2_archive|exported_program)|torch/_export/(?!serde)|torch\._dynamo|_dynamo/|ConstraintViolation"
-        ),
-    ),
-    (
-        "load",
-        re.compile(
-            r"aoti_load_package|load_package|load_pt2|AOTIModelPackageLoader|create_func_|Error in dlopen|"
-            r"AOTIModelContainerRunner::AOTIModelContainerRunner|AOTInductorModelContainerCreate"
-        ),
-    ),
-    (
-        "compile",
-        re.compile(
-            r"aoti_compile|aot_compile|torch/_inductor/(?!package)|LoweringException|InductorError|CppCompileError"
-        ),
-    ),
-    (
-        "run",
-        re.compile(
-            r"run_func_|run_impl|::run\(|Failed to execute method|KernelCall failed at instruction|"
-            r"Exception raised from (?:cpp|triton)_|CUDA (?:driver )?error|in __call__"
-        ),
-    ),
-)
+_STAGES = _named("stages")
 
 
 def stage_of(found: LogFailure) -> str:

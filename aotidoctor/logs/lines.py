@@ -16,6 +16,20 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from aotidoctor.model import load_toml
+
+
+@lru_cache(maxsize=1)
+def _tables() -> dict[str, list[str]]:
+    return dict(load_toml(Path(__file__).with_name("words.toml").read_text(encoding="utf-8")))
+
+
+def expressions(name: str) -> list[str]:
+    """The expressions of the table ``name`` of ``words.toml``; ``@other@`` in them stands for another table."""
+    return [re.sub(r"@(\w+)@", lambda inner: "|".join(_tables()[inner[1]]), text) for text in _tables()[name]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,62 +144,8 @@ def level_of_priority(priority: int) -> str:
     return "error" if priority <= 3 else "warning" if priority == 4 else "info"
 
 
-# Prefixes.
-_LEVEL = r"(?P<level>INFO|DEBUG|TRACE|NOTICE|WARN(?:ING)?|ERR(?:OR)?|CRITICAL|FATAL|SEVERE)"
-_DATE = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|\s?[+-]\d\d:?\d\d)?"
-# Each is tried at the start of what is left, until none fits.
-_PREFIXES = tuple(
-    re.compile(text)
-    for text in (
-        # torchrun, accelerate, MPI, Ray, vLLM.
-        r"\[(?P<rank>(?:rank|default)\s?\d+)\]:? ?",
-        r"\[(?P<rank>\d+,\d+)\]<std(?:err|out)>: ?",
-        r"\((?P<rank>[\w.:-]+(?: [\w.:=-]+)* pid=\d+(?:, ip=[\w.:]+)?)(?:, \w+=\S+)*\) ?",
-        r"\((?P<rank>pid=\d+(?:, ip=[\w.:]+)?|raylet(?:, ip=[\w.:]+)?)\) ?",
-        # SGLang's ranks, Ray's daemons and its driver.
-        rf"\[(?:{_DATE}|\d\d:\d\d:\d\d) (?P<rank>(?:DP|TP|PP|EP|CP)\d+(?: (?:DP|TP|PP|EP|CP)\d+)*)\] ?",
-        rf"\[{_DATE} (?P<letter>[IWEFDC]) \d+ (?P<thread>\d+)\] (?:\([\w -]+\) )?[\w./-]+:\d+: ?",
-        rf"{_DATE}\t{_LEVEL} [\w./-]+:\d+ -- ",
-        # Buildkite's columns.
-        rf"\s{{0,4}}\| {_DATE} \| ?",
-        # Container runtimes; docker compose and kubectl --prefix.
-        rf"{_DATE} std(?:err|out) [FP] ?",
-        r"#\d{1,3} \d{1,6}\.\d{1,4} ",
-        r"\[(?P<rank>pod/[\w./-]+)\] ?",
-        r"(?P<rank>[a-z][\w.-]*) +\| ?",
-        # GitHub Actions.
-        r"(?:##\[|::)(?P<level>error|warning)\b[^\]:\n]{0,400}(?:\]|::) ?",
-        # Syslog and journald: time, host, program[pid].
-        r"(?:<(?P<priority>\d{1,3})>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ (?P<rank>[\w.@/-]+(?:\[\d+\])?): ?",
-        rf"{_DATE} [\w.-]+ (?P<rank>[\w.@/-]+\[\d+\]): ?",
-        # The kernel's ring buffer.
-        r"\[ *\d+\.\d{3,6}\] (?:\[ *T\d+\] )?",
-        r"\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\] ",
-        # glog, torch._logging and c10's logger.
-        (
-            r"\[?(?P<letter>[IWEFDVC])\d{3,8} \d\d:\d\d:\d\d\.\d+ +(?P<thread>\d+)"
-            r" (?:[\w./\\<>+-]+:\d+\] ?)(?:\[(?:__)?[\w/-]+\] )*"
-        ),
-        r"\[(?P<letter>[IWEFDVC])(?:\d{3,8} \d\d:\d\d:\d\d\.\d+)? [\w./-]+:\d+\] ?",
-        # ExecuTorch's, which marks with E also what it does without.
-        r"(?:(?P<letter>[IWFD])|(?P<doubtful>E)) (?:\d\d:\d\d:\d\d\.\d+ )?[\w./-]{1,80}(?::[\w./-]{1,80}){0,3}:\d+\] ?",
-        # Python's logging in its usual formats.
-        rf"\[?{_DATE}\]?(?:\[[\w.-]+\]\s*|:)?\s?(?:- |: )?",
-        rf"\[{_LEVEL}\]:? ?",
-        r"(?:\[[\w.#:-]{1,80}\] ){1,3}>>> ?",
-        rf"{_LEVEL} \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+:\d+\] ?",
-        rf"{_LEVEL} \d\d-\d\d \d\d:\d\d:\d\d (?!\[?[\w./-]+:\d+\])",
-        rf"{_LEVEL}:[\w.]+:(?:\d+:)?",
-        rf"[\w.-]+ - {_LEVEL} - ?",
-        rf"(?:\[\d{{1,6}}/\d{{1,6}}\w{{0,6}}\] )?[\w.]{{1,80}}: \[{_LEVEL}\] ?",
-        rf"{_LEVEL} +(?:\[[\w.#/:-]+(?: [\w.#/:-]+){{0,8}}\] ?|- )",
-        r"(?P<level>INFO|DEBUG|TRACE|NOTICE|WARN(?:ING)?):? +(?=\S)",
-        r"\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? ",
-        # pytest, and what people quote.
-        r"E(?: {3}(?= *\S|$)|$)",
-        r"> (?=\S| {2})",
-    )
-)
+# Prefixes. Each is tried at the start of what is left, until none fits.
+_PREFIXES = tuple(map(re.compile, expressions("prefixes")))
 # The beginnings of prefixes, which most lines of a stack do not have.
 _MAY = re.compile(
     r"[\[(#:<{\d]|\s{0,4}\| \d{4}-|[IWEFDVC] ?\d|[IWEFD] [a-z]|E(?: {3}|$)|> |[A-Z][a-z]{2} [ \d]\d "

@@ -22,6 +22,7 @@ from pathlib import Path
 from sys import byteorder
 
 from aotidoctor.logs.harmless import has_mark, names_linked
+from aotidoctor.logs.lines import expressions
 from aotidoctor.logs.origins import is_loose
 from aotidoctor.logs.patterns import is_certain_cause
 from aotidoctor.model.report import LogEvent, LogMatch, LogPattern
@@ -47,39 +48,7 @@ _COMPLAINS = re.compile(
 )
 _MORE, _NAMED = 2.0, 5
 # A cause needs one of its own words; words that are merely near it are not enough.
-_OPERATORS = r"\bops?\b|operator|kernel|schema|::|regist|librar|attention|custom"
-_NUMBERS = r"type|float|int|half|double|long|bool|complex|fp\d|bf\d|precision|overflow|cast|quant"
-_NOT_FINITE = r"\bnans?\b|\binf|finite|probab|loss"
-_WEIGHTS = r"weight|state|param|const|checkpoint|buffer|\bkeys?\b|fqn|lora|fold"
-_OWN_WORDS = {
-    "integer-division": r"zero|divi[ds]|modulo|modulus|remainder|\bmod\b",
-    "out-of-memory": r"memor|alloc|\boom\b|\b[gm]i?b\b|vram",
-    "memory-leak": r"memor|leak|grow|\brss\b|vram|\b[gm]i?b\b",
-    "toolchain-missing": (
-        r"compil|gcc|g\+\+|clang|nvcc|\bcl\b|ninja|cmake|link|tool|header|include|_home|msvc|hipcc|ptxas|metal|llvm|lld|\.h\b"
-    ),
-    "cuda-graph-capture": r"captur|graph|stream",
-    "nan-produced": _NOT_FINITE,
-    "input-nan": _NOT_FINITE,
-    "killed": r"kill|signal|\boom|-9\b|137|exit|died|terminat",
-    "weights-mismatch": _WEIGHTS,
-    "weights-not-loaded": _WEIGHTS,
-    "weights-differ": _WEIGHTS,
-    "custom-op-missing": _OPERATORS,
-    "custom-op-schema": _OPERATORS,
-    "custom-op-no-kernel": _OPERATORS,
-    "custom-op-exception": _OPERATORS,
-    "input-rank": r"dim|rank|\dd?\b|vector|matri|scalar|indic|unpack",
-    "input-stride": r"strid|contig|align|layout|format|channels_last|view|order",
-    "input-dtype": _NUMBERS,
-    "dtype-unsupported": _NUMBERS,
-    "overflow": _NUMBERS + "|" + _NOT_FINITE,
-    "threading": r"thread|lock|concurren|parallel|fork|race|worker",
-    "model-hang": r"hang|hung|stuck|time|wait|lock|freez|frozen|never|idle|forever|respon|progress|finish|complet",
-    "numeric-difference": (
-        r"differ|mismatch|clos|equal|accura|wrong|incorrect|diverg|toler|rmse|abs|eager|expect|result|output|garbage"
-    ),
-}
+_OWN_WORDS: Mapping[str, str] = dict(text.split(" ", 1) for text in expressions("own_words"))
 # Steps of what a byte holds.
 _STEPS_OF_RARITY = 16
 

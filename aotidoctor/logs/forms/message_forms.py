@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from aotidoctor.logs.harmless import telling_part
-from aotidoctor.logs.lines import LogLine, decode_line, level_of
+from aotidoctor.logs.lines import LogLine, decode_line, expressions, level_of
 from aotidoctor.logs.patterns import LogFailure, end_below, lines_failure, message_failure, read_message
 
 # gcc and clang, MSVC, nvcc and ptxas, with the source lines and the notes below a diagnostic.
@@ -176,83 +176,7 @@ _EXCEPTION = re.compile(
     r"(?:Error|Exception|Interrupt)(?P<after>['\"`>\])*]{0,4}\s?:(?!:Ok\b)|\(|[^\w\s.]|\s[-\u2013\u2014]|\s{0,8}$)"
 )
 _LONGEST_NAME = 120
-_ERRNO = (
-    "Read-only file system|No space left on device|Permission denied|Operation not permitted|No such process"
-    "|No such file or directory|No such device(?: or address)?|Input/output error|Argument list too long"
-    "|[Ee]xec format error|Cannot allocate memory|Bad address|Device or resource busy|Text file busy|File too large"
-    "|Too many (?:open files(?: in system)?|links|levels of symbolic links)|Broken pipe|Resource deadlock avoided"
-    "|File name too long|Directory not empty|Value too large for defined data type|Invalid cross-device link"
-    "|Stale file handle|Disk quota exceeded|Connection (?:refused|timed out|reset by peer)|No route to host"
-    "|Network is unreachable|Function not implemented|(?:Is|Not) a directory|File exists|Bad file descriptor"
-    "|Illegal seek|Numerical result out of range|(?:Protocol|Operation) not supported|Address already in use"
-    "|Cannot assign requested address|Transport endpoint is not connected|Host is down|Remote I/O error"
-)
-_ENDED = (
-    r"\u5df2(?:\u6740\u6b7b|\u7d42\u6b62|\u7ec8\u6b62|\u653e\u5f03)|\u6bb5(?:\u9519\u8bef|\u932f\u8aa4)"
-    r"|\uac15\uc81c \uc885\ub8cc|\u0423\u0431\u0438\u0442\u043e|\u041f\u0440\u0435\u0440\u0432\u0430\u043d\u043e"
-    r"|\u041e\u0448\u0438\u0431\u043a\u0430|\u30a8\u30e9\u30fc|\u9519\u8bef|Get\u00f6tet|Abgebrochen"
-    r"|Speicherzugriffsfehler|Processus arr\u00eat\u00e9|Erreur\b|Abandon\W*$|Tu\u00e9\W*$|Fehler\b|Errore\b"
-    r"|Violaci\u00f3n de segmento|Abortado|Falha de segmenta|Terminato\W*$|Ucciso"
-)
-_FAILURE_WORDS = "|".join(
-    (
-        r"(?i:\berrors?)[`'\")\]*]{0,8}\s?(?:\[[^\]]{0,200}\])?:",
-        r"\b[Ee]rror \"|\berror [A-Z]{1,4}\d{3,5}\b|(?i:\berror) #\d|\bLNK\d{4}\b",
-        r"(?i:\bfatal)(?: error|:)|^\s*(?i:error)\b|^[a-z]{0,5}rror: ",
-        r"[Ss]egmentation (?:fault|violation)|\b[Ss]egfault|core dumped|^\W*Abort(?:ed|ing)?\b|aborting\.?$",
-        r"terminate called|terminating (?:due|with)|\bpanic(?:ked)?\b[: ]|stack smashing|\bcrash(?:ed|es)\b",
-        r"[Aa]ssertion failed|\b[Aa]ssert(?:ion)? .{1,300} failed|[Uu]ndefined (?:symbol|reference)",
-        r"libc\+\+abi: terminating|\b(?:exited|exits|died|finished|ended) with (?:-\d|[1-9]\d{0,2}\b)(?! \w)",
-        r"[Uu]n(?:handled|caught) exception|returned non-?zero|unresolved external|^\+ (?:return|exit) [1-9]",
-        r"\bnon-?zero (?:exit )?(?:code|status):? ?[1-9]|\breturn code ?= ?-?[1-9]",
-        r": error\b(?!-)|[Cc]heck failed\b|\w(?:\(\))? failed (?:at|on|with|in)\b|\bC(?:10\d\d|2\d{3})\s?['\":]",
-        r"\bmake(?:\[\d{1,4}\])?: \*\*\* |\bError [1-9]\d{0,5}\b",
-        r"Unrecogni[sz]ed instruction|unhandled instruction|^FAIL(?:ED)?\b",
-        r"(?i:exit(?:ed)?(?: with)?(?: exit)?[ _-]?(?:code|status)\s{0,8}[:= ]{1,8})-?[1-9]",
-        r"(?i:\breturn(?:ed)?[ _-]?(?:code|status)\s{0,8}[:= ]{1,8})(?:-[1-9]|1?\d?[1-9]\b(?!\.))",
-        r"\bcode=(?:killed|dumped|exited), status=[1-9]|\bstatus=[1-9]\d{0,2}/[A-Z]",
-        r"_(?:ERROR|STATUS|RESULT)_(?!SUCCESS|NONE|CODE)[A-Z_]{4}|\b(?:cuda|hip)Error[A-Z]",
-        r"(?i:\b(?:build|compil(?:ation|e)|link(?:ing)?|linker command|import|install(?:ation)?) failed\b)",
-        r"\bError(?: \(\w{1,20}\))? (?:at|in|while|when|during|on|from|occurred)\b",
-        r"::\S{1,200} (?:FAILED|ERROR)\b|: (?:ERROR|FATAL) |:\d+:\d+: [A-Z]{1,3}\d{3,4} ",
-        r"^(?:\S{1,200}\.py )?[.sxXE]{0,200}F[.sxXFE]{0,200}\s{1,8}\[ {0,2}\d{1,3}%\]",
-        r"\u2771 {1,6}\d+|>>> Lint for |\bwould reformat\b|files were modified by this hook",
-        r"\b[1-9]\d{0,5} problems? \(",
-        r"\bFound [1-9]\d{0,5} errors?\b",
-        r"(?i:\b(?:test|command|job|step|export|load(?:ing)?) failed\b)",
-        # The marks of package managers, of clusters and of watchdogs; a comparison that did not hold.
-        r"^\W{0,4}\w{1,12} ERR! |\berrors? occurred\b|(?:Crash|Pull)\w{0,8}BackOff\b",
-        r"[Bb]ack-?off\b.{0,40} restarting failed",
-        r"\bbefore timing out\b|[Cc]aught .{1,60} timeout\b|\ballclose\b.{0,200}\bFalse\b",
-        # The words of the system for an errno, at the end of a message or alone.
-        rf"(?:^\W{{0,8}}|: |\] ?)(?:{_ERRNO})[`'\")\].]{{0,4}}$",
-        # How shells say in other languages that a process was ended.
-        rf"(?:^\W{{0,8}}|: )(?:{_ENDED})",
-        r"\b(?:unrecogni[sz]ed|unknown|invalid) option\b|argument deduction/substitution failed",
-        r"\b[Kk]ernel '.{1,200}' not found",
-        r"\b(?:status|result|state|conclusion|outcome)\b['\"]?[ :=]{1,3}['\"]?(?i:error|fail(?:ed|ure)?)\b",
-        r"\bEXC_(?:BAD|CRASH|RESOURCE|GUARD)|\b[Uu]nexpectedly found nil\b",
-        r"\bFaulting (?:application|module)\b|\bException code: 0x",
-        r"\b(?:0x)?[cC]0000(?:005|409|01[dD]|374|135|142)\b",
-        r"\.\.\. ?(?i:error|fail(?:ed)?)(?: {0,200}[|\u2502\u2503\u2551])?$|^[A-Z]{0,4}ROR: ",
-        r"\b[Bb]ackend \w{1,60} is not registered\b|, referenced from:$|arguments? but \d+ (?:was|were) given",
-        # Exceptions that only their module shows to be such.
-        r"\bSystemExit: ?[1-9]|\b[A-Z]\w{3,40}Sanitizer: [A-Za-z]",
-        r"\b(?:exc|exceptions?|errors?|process)\.[A-Z]\w{1,60}: |\bUnhandledPromiseRejection",
-        r"(?:^\W{0,12}|(?<!tate): )Terminated\W*$|^\S{1,40}: (?:bus error|abort|killed|terminated|trace trap)\b",
-        r"\bCore was generated by\b|\b[Dd]umped core\b|\bcore dump created\b|\bstack level too deep\b",
-        r"(?:^\W{0,12}|: )Stack dump:",
-        r"\b[Kk]ernel (?:\w{1,20} ){0,3}(?:died|crashed)\b|Restarter: restarting kernel\b|\bexecute_request message",
-        r"\b[A-Z][A-Z\d]{1,20}(?:_[A-Z\d]{1,30}){1,8}_(?:FAILURE|FAILED|ERROR)\b|\b[Ee]rror [Cc]ode:? [1-9]",
-        r"\b[A-Z][a-z]\w{1,60}(?:NotFound|Failure|Failed|Divergence|Denied|TimedOut|Expired|Mismatch|Conflict): ",
-        r"\bBad CPU type\b|\bbad interpreter\b|\bBad magic\b",
-        r"\bInterrupted: [1-9]|\*\*\*(?:Failed|Exception|Timeout|Not Run)\b",
-        r"\bThe (?:operation|run|job) was cancell?ed|\breceived a shutdown signal|\bcurl: \(\d{1,3}\) ",
-        r"\bWarning\s{2,20}(?:Failed\w{0,30}|BackOff|Unhealthy|Evicted|OOM\w{0,20})\s",
-        r"\s\d{1,4}/\d{1,4}\s{1,12}(?:Init:)?(?:Error|OOMKilled|Evicted|\w{2,40}Error)\s",
-        r"\bring \w{1,12} timeout\b|\bNCCL WARN C(?:uda|UDA) failure|\b[Ee]xec format error\b",
-    )
-)
+_FAILURE_WORDS = "|".join(expressions("failure_words"))
 # The result of a whole, which a logger may call news.
 _RESULT = re.compile(
     r"\b(?:BUILD|TESTS?|COMPILATION|INSTALL(?:ATION)?|DEPLOY(?:MENT)?|JOB|TASK|STEP) (?:FAILED|FAILURE)\b"
