@@ -15,13 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from aotidoctor.diagnosis.playbooks import leaf_of
-from aotidoctor.diagnosis.treatment_steps import TreatmentPlan, each_leaf, leaf_plan, merge_plans, resize_step
+from aotidoctor.diagnosis.treatment_steps import TreatmentPlan, each_leaf, leaf_plan, merge_plans, one_step, resize_step
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Dim, LeafSpec
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
 from aotidoctor.model.expr import evaluate, solve
 from aotidoctor.model.inputs import Container, Leaf, LeafValue, TensorDesc, Tree, child_path
-from aotidoctor.model.record import JsonObject
 
 
 # Look-ups for planners.
@@ -304,8 +303,8 @@ def plan_clamp(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None
         path, reach = offsets.facts.get("path"), offsets.facts.get("bound")
         if not isinstance(path, str) or not isinstance(reach, int):
             return None
-        step: JsonObject = {"op": "mend_offsets", "path": path, "high": reach}
-        return TreatmentPlan(text=f"make {path} start at 0, never decrease, and end within {reach}", steps=(step,))
+        text = f"make {path} start at 0, never decrease, and end within {reach}"
+        return one_step(text, "mend_offsets", path=path, high=reach)
     if _is_position(findings):
         return plan_into_table(case, findings)
     if _indirect(findings, "index"):
@@ -393,10 +392,8 @@ def plan_stand_in(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | 
     names = list(dict.fromkeys(item.subject for item in evidence_of_code(findings, ALONE, *_ENDS_ALONE)))
     if len(names) != 1 or names[0] is None:
         return None
-    return TreatmentPlan(
-        text=f"put zeros of the promised form in place of what {names[0]} returns, to see the call return",
-        steps=({"op": "stand_in_operator", "target": names[0]},),
-    )
+    text = f"put zeros of the promised form in place of what {names[0]} returns, to see the call return"
+    return one_step(text, "stand_in_operator", target=names[0])
 
 
 def _plan(case: Case, items: Sequence[Evidence], name: str, text: str) -> TreatmentPlan | None:
@@ -407,7 +404,5 @@ def _plan(case: Case, items: Sequence[Evidence], name: str, text: str) -> Treatm
         return None
     if case.needs.device_type not in (None, "cpu"):
         return None
-    step: JsonObject = {"op": name, "call": index, "symbol": symbol}
-    return TreatmentPlan(
-        text=f"put {text} what {facts.get('kernel')} wrote, and leave the rest as it is", steps=(step,)
-    )
+    words = f"put {text} what {facts.get('kernel')} wrote, and leave the rest as it is"
+    return one_step(words, name, call=index, symbol=symbol)

@@ -27,6 +27,11 @@ class TreatmentPlan:
     others: tuple[str, ...] = ()
 
 
+def one_step(text: str, op: str, *, command: str = "", **values: JsonValue) -> TreatmentPlan:
+    """The plan of one step that is not about a leaf."""
+    return TreatmentPlan(text=text, steps=({"op": op, **values},), command=command)
+
+
 def merge_plans(plans: Sequence[TreatmentPlan | None]) -> TreatmentPlan | None:
     """Merge several plans; None when any of them is missing, since half a treatment proves nothing."""
     whole = [plan for plan in plans if plan is not None]

@@ -16,10 +16,17 @@ from collections.abc import Callable, Mapping, Sequence
 from aotidoctor.diagnosis import dim_orders, treat_tensors, treat_values
 from aotidoctor.diagnosis.treat_tensors import assign
 from aotidoctor.diagnosis.treat_values import couples, evidence_of_code, exported_program, path_of, spec_at, value_at
-from aotidoctor.diagnosis.treatment_steps import TreatmentPlan, call_expression, leaf_plan, merge_plans, template
+from aotidoctor.diagnosis.treatment_steps import (
+    TreatmentPlan,
+    call_expression,
+    leaf_plan,
+    merge_plans,
+    one_step,
+    template,
+)
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec
-from aotidoctor.model.evidence import Evidence
+from aotidoctor.model.evidence import Evidence, plural
 from aotidoctor.model.inputs import Leaf, LeafValue, PlainValue, Tree, child_path
 from aotidoctor.model.record import JsonObject, JsonValue
 from aotidoctor.model.report import Treatment
@@ -33,11 +40,8 @@ def plan_model_name(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan 
     names = [model.name for model in case.artifact.models]
     if len(names) != 1:
         return None
-    return TreatmentPlan(
-        text=f"load the model called {names[0]!r}",
-        steps=({"op": "model_name", "name": names[0]},),
-        command=f"torch._inductor.package.load_package(path, model_name={names[0]!r})",
-    )
+    command = f"torch._inductor.package.load_package(path, model_name={names[0]!r})"
+    return one_step(f"load the model called {names[0]!r}", "model_name", name=names[0], command=command)
 
 
 def plan_threads(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
@@ -54,11 +58,8 @@ def plan_one_thread(_case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan
 
 
 def _with_threads(number: int) -> TreatmentPlan:
-    plural = "thread" if number == 1 else "threads"
-    return TreatmentPlan(
-        text=f"run with {number} {plural}",
-        steps=({"op": "threads", "n": number},),
-        command=f"torch.set_num_threads({number})",
+    return one_step(
+        f"run with {plural(number, 'thread')}", "threads", n=number, command=f"torch.set_num_threads({number})"
     )
 
 
@@ -66,27 +67,20 @@ def plan_load_weights(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan
     """Load the weights in the package, or those of the exported program given as reference."""
     items = evidence_of_code(findings, "AD-LOAD-005", "missing") or evidence_of_code(findings, "AD-LOAD-002")
     if any(item.kind == "on-disk" for item in items):
-        return TreatmentPlan(
-            text="load the weights that the package stores next to the code",
-            steps=({"op": "load_weights", "from": "disk"},),
-            command=(
-                "from torch.export.pt2_archive._package import load_pt2\n"
-                "model = load_pt2(path, load_weights_from_disk=True).aoti_runners['model']"
-            ),
+        command = (
+            "from torch.export.pt2_archive._package import load_pt2\n"
+            "model = load_pt2(path, load_weights_from_disk=True).aoti_runners['model']"
         )
+        text = "load the weights that the package stores next to the code"
+        return one_step(text, "load_weights", command=command, **{"from": "disk"})
     reference = exported_program(case)
     if not items:
         return None
     if reference is None:
         return _zeros(case, items)
-    return TreatmentPlan(
-        text=f"load the weights of {reference}",
-        steps=({"op": "load_weights", "from": reference},),
-        command=(
-            f"model.load_constants(torch.export.load({reference!r}).state_dict, "
-            "check_full_update=True, user_managed=False)"
-        ),
-    )
+    given = f"torch.export.load({reference!r}).state_dict"
+    command = f"model.load_constants({given}, check_full_update=True, user_managed=False)"
+    return one_step(f"load the weights of {reference}", "load_weights", command=command, **{"from": reference})
 
 
 def plan_register_classes(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
@@ -95,11 +89,9 @@ def plan_register_classes(_case: Case, findings: Sequence[Evidence]) -> Treatmen
     named = items[0].facts.get("registrations") if items else None
     if not isinstance(named, tuple) or not named:
         return None
-    return TreatmentPlan(
-        text=f"import {', '.join(map(str, named))} first",
-        steps=({"op": "import", "modules": [str(name) for name in named]},),
-        command=str(items[0].facts.get("register") or ""),
-    )
+    modules: list[JsonValue] = [str(name) for name in named]
+    command = str(items[0].facts.get("register") or "")
+    return one_step(f"import {', '.join(map(str, named))} first", "import", modules=modules, command=command)
 
 
 def _zeros(case: Case, items: Sequence[Evidence]) -> TreatmentPlan | None:
@@ -116,10 +108,8 @@ def _zeros(case: Case, items: Sequence[Evidence]) -> TreatmentPlan | None:
     constants: list[JsonValue] = [
         {"name": one.fqn, "dtype": one.dtype, "shape": [*(one.shape or ())]} for one in wanted
     ]
-    return TreatmentPlan(
-        text=f"load zeros for {len(wanted)} missing constant{'s' if len(wanted) > 1 else ''}, to see the call return",
-        steps=({"op": "fill_weights", "constants": constants},),
-    )
+    text = f"load zeros for {plural(len(wanted), 'missing constant')}, to see the call return"
+    return one_step(text, "fill_weights", constants=constants)
 
 
 def plan_differing_weights(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | None:
@@ -127,7 +117,7 @@ def plan_differing_weights(case: Case, _findings: Sequence[Evidence]) -> Treatme
     reference = exported_program(case)
     if reference is None:
         return None
-    return TreatmentPlan(text=f"load the weights of {reference}", steps=({"op": "load_weights", "from": reference},))
+    return one_step(f"load the weights of {reference}", "load_weights", **{"from": reference})
 
 
 def plan_fit_weights(case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
@@ -166,70 +156,43 @@ def plan_tmpdir(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | No
     """Load with a temporary directory that exists, has room and allows execution; none where the loader needs none."""
     if case.host.tmpdir is not None and case.host.tmpdir.fixed:
         return None
-    return TreatmentPlan(
-        text="load with a temporary directory that can be used",
-        steps=({"op": "tmpdir"},),
-        command="export TMPDIR=/path/with/room",
-    )
+    text, command = "load with a temporary directory that can be used", "export TMPDIR=/path/with/room"
+    return one_step(text, "tmpdir", command=command)
 
 
 def plan_headers(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Compile with the headers and libraries of this host's PyTorch, for a package that names those of another one."""
     items = evidence_of_code(findings, "AD-HOST-007", "headers")
-    if not items:
-        return None
-    return TreatmentPlan(
-        text="compile it with the headers and libraries of the PyTorch that is installed here",
-        steps=({"op": "headers"},),
-        command=str(items[0].facts.get("command") or ""),
-    )
+    text = "compile it with the headers and libraries of the PyTorch that is installed here"
+    return one_step(text, "headers", command=str(items[0].facts.get("command") or "")) if items else None
 
 
 def plan_clear_execstack(_case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan:
     """Load a copy of the package that does not request an executable stack."""
-    return TreatmentPlan(
-        text="load a copy of the package without the flag for an executable stack",
-        steps=({"op": "clear_execstack"},),
-        command="aotidoctor fix execstack model.pt2 -o fixed.pt2",
-    )
+    text = "load a copy of the package without the flag for an executable stack"
+    return one_step(text, "clear_execstack", command="aotidoctor fix execstack model.pt2 -o fixed.pt2")
 
 
 def plan_global_libtorch(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Make the symbols of libtorch global, for a package that names no library of it."""
     items = evidence_of_code(findings, "AD-HOST-006", "unlinked")
-    if not items:
-        return None
-    return TreatmentPlan(
-        text="make libtorch's symbols global before the package is loaded",
-        steps=({"op": "global_libtorch"},),
-        command=str(items[0].facts.get("command") or ""),
-    )
+    text = "make libtorch's symbols global before the package is loaded"
+    return one_step(text, "global_libtorch", command=str(items[0].facts.get("command") or "")) if items else None
 
 
 def plan_repack(_case: Case, findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Load a copy of the package in the layout of the compiler, with the members that are there."""
     # Faults of the archive that the loader rejects; it does not need the marks of the format.
-    if not any(
-        item.kind in ("no-prefix", "mixed-prefix", "directory-entries")
-        for item in evidence_of_code(findings, "AD-ART-007")
-    ):
-        return None
-    return TreatmentPlan(
-        text="load a copy of the package with one top folder, files only, and the marks of the format",
-        steps=({"op": "repack"},),
-    )
+    kinds = {item.kind for item in evidence_of_code(findings, "AD-ART-007")}
+    text = "load a copy of the package with one top folder, files only, and the marks of the format"
+    return one_step(text, "repack") if kinds & {"no-prefix", "mixed-prefix", "directory-entries"} else None
 
 
 def plan_load_device(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | None:
     """Load for the device type that the package was compiled for, without an index."""
     wanted = case.needs.device_type
-    if wanted is None:
-        return None
-    return TreatmentPlan(
-        text=f"load for {wanted}",
-        steps=({"op": "device", "device": wanted},),
-        command="torch._inductor.aoti_load_package(path, device_index=-1)",
-    )
+    command = "torch._inductor.aoti_load_package(path, device_index=-1)"
+    return None if wanted is None else one_step(f"load for {wanted}", "device", device=wanted, command=command)
 
 
 def plan_tree(case: Case, _findings: Sequence[Evidence]) -> TreatmentPlan | None:
@@ -401,12 +364,10 @@ PLANNERS: Mapping[str, tuple[str, Planner]] = {
     "nan-produced": ("zeros", treat_values.plan_zeros),
     "overflow": ("zeros", treat_values.plan_zeros),
     "custom-op-contract": ("nodes", treat_values.plan_operator_nodes),
-    "custom-op-crash": ("stand-in", treat_values.plan_stand_in),
-    "custom-op-exception": ("stand-in", treat_values.plan_stand_in),
-    "custom-op-exits": ("stand-in", treat_values.plan_stand_in),
-    "custom-op-hang": ("stand-in", treat_values.plan_stand_in),
-    "custom-op-bad-return": ("stand-in", treat_values.plan_stand_in),
-    "custom-op-fake-kernel": ("stand-in", treat_values.plan_stand_in),
+    **{
+        f"custom-op-{end}": ("stand-in", treat_values.plan_stand_in)
+        for end in ("crash", "exception", "exits", "hang", "bad-return", "fake-kernel")
+    },
 }
 
 

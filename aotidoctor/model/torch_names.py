@@ -15,65 +15,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from aotidoctor.model.record import record
 
 # Element types.
+_OF_SIZE = {
+    1: "bool uint8 int8 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 "
+    "quint8 qint8 quint4x2 quint2x4 bits8 bits1x8 bits2x4 bits4x2",
+    2: "int16 uint16 float16 bfloat16 bits16",
+    4: "int32 uint32 float32 complex32 qint32",
+    8: "int64 uint64 float64 complex64",
+    16: "complex128",
+}
 ITEMSIZE: Mapping[str, int] = {
-    "bool": 1,
-    "uint8": 1,
-    "int8": 1,
-    "int16": 2,
-    "uint16": 2,
-    "int32": 4,
-    "uint32": 4,
-    "int64": 8,
-    "uint64": 8,
-    "float16": 2,
-    "bfloat16": 2,
-    "float32": 4,
-    "float64": 8,
-    "complex32": 4,
-    "complex64": 8,
-    "complex128": 16,
-    "float8_e4m3fn": 1,
-    "float8_e4m3fnuz": 1,
-    "float8_e5m2": 1,
-    "float8_e5m2fnuz": 1,
-    "float8_e8m0fnu": 1,
-    "float4_e2m1fn_x2": 1,
-    "quint8": 1,
-    "qint8": 1,
-    "qint32": 4,
-    "quint4x2": 1,
-    "quint2x4": 1,
-    "bits8": 1,
-    "bits16": 2,
-    "bits1x8": 1,
-    "bits2x4": 1,
-    "bits4x2": 1,
+    **{name: size for size, names in _OF_SIZE.items() for name in names.split()},
     **{f"{sign}int{width}": 1 for sign in ("", "u") for width in range(1, 8)},
 }
 
 QUANTIZED = frozenset({"quint8", "qint8", "qint32", "quint4x2", "quint2x4"})
 
-SAFETENSORS_DTYPES: Mapping[str, str] = {
-    "BOOL": "bool",
-    "U8": "uint8",
-    "I8": "int8",
-    "I16": "int16",
-    "U16": "uint16",
-    "I32": "int32",
-    "U32": "uint32",
-    "I64": "int64",
-    "U64": "uint64",
-    "F16": "float16",
-    "BF16": "bfloat16",
-    "F32": "float32",
-    "F64": "float64",
-    "C64": "complex64",
-    "F8_E4M3": "float8_e4m3fn",
-    "F8_E5M2": "float8_e5m2",
-    "F8_E8M0": "float8_e8m0fnu",
-    "F8_E4M3FNUZ": "float8_e4m3fnuz",
-    "F8_E5M2FNUZ": "float8_e5m2fnuz",
-}
+_SAFETENSORS = (
+    "BOOL=bool U8=uint8 I8=int8 I16=int16 U16=uint16 I32=int32 U32=uint32 I64=int64 U64=uint64 F16=float16 "
+    "BF16=bfloat16 F32=float32 F64=float64 C64=complex64 F8_E4M3=float8_e4m3fn F8_E5M2=float8_e5m2 "
+    "F8_E8M0=float8_e8m0fnu F8_E4M3FNUZ=float8_e4m3fnuz F8_E5M2FNUZ=float8_e5m2fnuz"
+)
+SAFETENSORS_DTYPES: Mapping[str, str] = dict(pair.split("=") for pair in _SAFETENSORS.split())
 
 # Of reduced precision: they overflow where others would not.
 HALF = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
@@ -165,30 +127,15 @@ def element_dtype(name: str) -> str | None:
 
 # Environment variables.
 # Prefixes of the variables that change how a package runs, with what ``diff`` calls a difference in one.
-VARIABLES: Mapping[str, str] = {
-    "TORCH": "setting-aoti",
-    "PYTORCH": "setting-aoti",
-    "AOT_": "setting-aoti",
-    "AOTI_": "setting-aoti",
-    "AOTINDUCTOR_": "setting-aoti",
-    "ATEN_": "setting-aoti",
-    "CUDA_": "setting-cuda",
-    "CUBLAS_": "setting-cuda",
-    "CUDNN_": "setting-cuda",
-    "NVIDIA_": "setting",
-    "NCCL_": "setting",
-    "TRITON_": "setting",
-    # AMD GPUs: HIP, its runtime below, and the choice of devices.
-    "HIP_": "setting-cuda",
-    "HSA_": "setting-cuda",
-    "ROCR_": "setting-cuda",
-    "AMD_": "setting-cuda",
-    "OMP_": "setting-threads",
-    "GOMP_": "setting-threads",
-    "KMP_": "setting-threads",
-    "MKL_": "setting-threads",
-    "MALLOC_": "setting-memory",
+# HIP, HSA, ROCR and AMD are of AMD's GPUs: HIP, its runtime below, and the choice of devices.
+_SETTINGS = {
+    "setting-aoti": "TORCH PYTORCH AOT_ AOTI_ AOTINDUCTOR_ ATEN_",
+    "setting-cuda": "CUDA_ CUBLAS_ CUDNN_ HIP_ HSA_ ROCR_ AMD_",
+    "setting": "NVIDIA_ NCCL_ TRITON_",
+    "setting-threads": "OMP_ GOMP_ KMP_ MKL_",
+    "setting-memory": "MALLOC_",
 }
+VARIABLES: Mapping[str, str] = {prefix: name for name, prefixes in _SETTINGS.items() for prefix in prefixes.split()}
 
 # Debug settings of AOTInductor and CUDA, and when each acts.
 CHECK_INPUTS, CPP_STACKS = "AOTI_RUNTIME_CHECK_INPUTS", "TORCH_SHOW_CPP_STACKTRACES"
@@ -272,62 +219,28 @@ _STORAGES = (
 )  # fmt: skip
 STORAGE_DTYPES = {f"{name}Storage": SCALAR_NAMES[name] for name in _STORAGES}
 
-_REBUILD = (
-    "_rebuild_device_tensor_from_cpu_tensor",
-    "_rebuild_device_tensor_from_numpy",
-    "_rebuild_meta_tensor_no_storage",
-    "_rebuild_nested_tensor",
-    "_rebuild_parameter",
-    "_rebuild_parameter_with_state",
-    "_rebuild_qtensor",
-    "_rebuild_sparse_tensor",
-    "_rebuild_tensor",
-    "_rebuild_tensor_v2",
-    "_rebuild_tensor_v3",
-    "_rebuild_wrapper_subclass",
-)
-_QSCHEMES = (
-    "per_channel_affine",
-    "per_channel_affine_float_qparams",
-    "per_channel_symmetric",
-    "per_tensor_affine",
-    "per_tensor_symmetric",
-)
 _NUMPY_CORES = ("numpy.core", "numpy._core")
 
+_GLOBALS = {
+    "_codecs": "encode",
+    "builtins": "bytearray bytes complex dict float frozenset int list range set slice tuple",
+    "collections": "Counter OrderedDict defaultdict",
+    "numpy": "dtype ndarray",
+    "torch": "Size Tensor device per_channel_affine per_channel_affine_float_qparams per_channel_symmetric "
+    "per_tensor_affine per_tensor_symmetric",
+    "torch._tensor": "_rebuild_from_type_v2",
+    "torch._utils": "_rebuild_device_tensor_from_cpu_tensor _rebuild_device_tensor_from_numpy "
+    "_rebuild_meta_tensor_no_storage _rebuild_nested_tensor _rebuild_parameter _rebuild_parameter_with_state "
+    "_rebuild_qtensor _rebuild_sparse_tensor _rebuild_tensor _rebuild_tensor_v2 _rebuild_tensor_v3 "
+    "_rebuild_wrapper_subclass",
+    "torch.nn.parameter": "Parameter",
+    "torch.serialization": "_get_layout",
+    "torch.storage": "TypedStorage UntypedStorage _load_from_bytes",
+}
 SAFE_GLOBALS: frozenset[str] = frozenset(
     {
-        "_codecs.encode",
-        "builtins.bytearray",
-        "builtins.bytes",
-        "builtins.complex",
-        "builtins.dict",
-        "builtins.float",
-        "builtins.frozenset",
-        "builtins.int",
-        "builtins.list",
-        "builtins.range",
-        "builtins.set",
-        "builtins.slice",
-        "builtins.tuple",
-        "collections.Counter",
-        "collections.OrderedDict",
-        "collections.defaultdict",
-        "numpy.dtype",
-        "numpy.ndarray",
-        "torch.Size",
-        "torch.Tensor",
-        "torch._tensor._rebuild_from_type_v2",
-        "torch.device",
-        "torch.nn.parameter.Parameter",
-        "torch.serialization._get_layout",
-        "torch.storage.TypedStorage",
-        "torch.storage.UntypedStorage",
-        "torch.storage._load_from_bytes",
-        *(f"torch._utils.{name}" for name in _REBUILD),
-        *(f"torch.{name}" for name in _QSCHEMES),
-        *(f"torch.{name}" for name in ITEMSIZE),
-        *(f"torch.{name}" for name in STORAGE_DTYPES),
+        *(f"{module}.{name}" for module, names in _GLOBALS.items() for name in names.split()),
+        *(f"torch.{name}" for name in (*ITEMSIZE, *STORAGE_DTYPES)),
         *(f"torch.cuda.{name}" for name in STORAGE_DTYPES),
         *(f"{core}.multiarray.{name}" for core in _NUMPY_CORES for name in ("_reconstruct", "scalar")),
         *(f"{core}.numeric._frombuffer" for core in _NUMPY_CORES),

@@ -63,20 +63,8 @@ _ATTEMPTS, _PAUSE_S = 3, 0.2
 PIECE = 4 << 20
 MOST_UNANNOUNCED = 1 << 30
 """Bytes that are fetched of a file whose size the server does not give."""
-_VALIDATORS = (
-    "ETag",
-    "etag",
-    "LastModified",
-    "last_modified",
-    "mtime",
-    "updated",
-    "md5",
-    "Content-MD5",
-    "created",
-    "generation",
-    # Hugging Face's.
-    "blob_id",
-)
+# The last is Hugging Face's.
+_VALIDATORS = "ETag etag LastModified last_modified mtime updated md5 Content-MD5 created generation blob_id"
 
 
 class RemoteError(CannotExamineError):
@@ -194,7 +182,7 @@ def open_remote(url: str) -> RemoteFile:
 
 def _stored(url: str, file: _StoredFile, info: Mapping[str, object]) -> RemoteFile:
     size = info.get("size")
-    parts = [f"{name}={info[name]}" for name in _VALIDATORS if info.get(name) is not None]
+    parts = [f"{name}={info[name]}" for name in _VALIDATORS.split() if info.get(name) is not None]
     is_folder = info.get("type") == "directory"
     return RemoteFile(
         url=url,

@@ -52,24 +52,12 @@ class StaticResult:
 
 
 # Causes whose remedies are about the model, its export or its compile.
-OF_THE_MODEL = frozenset(
-    {
-        "autotune-failure",
-        "backend-unsupported",
-        "codegen-bug",
-        "custom-op-fake-kernel",
-        "custom-op-no-kernel",
-        "dtype-unsupported",
-        "dynamic-shape-codegen",
-        "export-specialization",
-        "export-unsupported",
-        "lowering-failure",
-        "missing-c-shim",
-        "train-mode",
-        "unbacked-symint",
-        "user-triton-kernel",
-    }
+_OF_THE_MODEL = (
+    "autotune-failure backend-unsupported codegen-bug custom-op-fake-kernel custom-op-no-kernel dtype-unsupported "
+    "dynamic-shape-codegen export-specialization export-unsupported lowering-failure missing-c-shim train-mode "
+    "unbacked-symint user-triton-kernel"
 )
+OF_THE_MODEL = frozenset(_OF_THE_MODEL.split())
 NEEDS_MODEL = "not tried: needs the model"
 
 

@@ -15,8 +15,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 from aotidoctor.diagnosis.rank import confirm
+from aotidoctor.model import load_toml
 from aotidoctor.model.answers import RemedyTried, parse_answer
 from aotidoctor.model.evidence import Evidence, Severity, shorten
 from aotidoctor.model.jobs import InputsSource, TryRemedy
@@ -62,103 +64,24 @@ class ProgramSource:
     message: str = ""
 
 
-def _remedy(name: str, text: str, command: str, **step: str | bool | int) -> Treatment:
-    steps: tuple[JsonObject, ...] = ({"op": name.partition(" ")[0], **step},)
-    return Treatment(name=name, cause="", text=text, steps=steps, command=command)
-
-
-_NOT_STRICT = _remedy(
-    "strict off",
-    "Export with strict=False, which runs forward as Python does.",
-    "ep = torch.export.export(model, args, strict=False)",
-    value=False,
-)
-_STRICT = _remedy(
-    "strict on",
-    "Export with strict=True, which reads the code of forward with Dynamo.",
-    "ep = torch.export.export(model, args, strict=True)",
-    value=True,
-)
-_SUGGESTION = _remedy(
-    "dims suggested",
-    "Export with the dims that PyTorch suggests: {suggested}.",
-    "ep = torch.export.export(model, args, dynamic_shapes=...)   # {suggested}",
-    to="suggested",
-)
+_TABLES = load_toml(Path(__file__).with_name("remedies.toml").read_text(encoding="utf-8"))
+# By name, which begins with the child's operation.
+_REMEDIES = {
+    name: Treatment(
+        name=name,
+        cause="",
+        text=one["text"],
+        steps=({"op": name.partition(" ")[0], **one.get("step", {})},),
+        command=one["command"],
+    )
+    for one in _TABLES["remedy"]
+    for name in (one["name"],)
+}
+_SHORT_NAMES: Mapping[str, str] = {"cast": "a cast", **{one["name"]: one["short"] for one in _TABLES["remedy"]}}
+# A program that was exported cannot be exported in another way: these need no other export.
+_OF_A_PROGRAM = ("buffers", "fakes", "settings without vectors", "settings without patterns", "cast")
 # Stands in the command until the dims that were tried are known.
 _EXAMPLE_DIMS = "{'x': {0: torch.export.Dim.AUTO}}"
-_AUTO = _remedy(
-    "dims auto",
-    "Export with Dim.AUTO for these dims.",
-    f"ep = torch.export.export(model, args, dynamic_shapes={_EXAMPLE_DIMS})",
-    to="auto",
-)
-_LARGER = _remedy(
-    "larger_example",
-    "Export with an example of 2 or more in that dim: 0 and 1 are special, and an example of such a size fixes it. It "
-    "takes 1 then as well.",
-    "ep = torch.export.export(model, (torch.cat([x, x]),), dynamic_shapes=...)   # an example of 2",
-)
-_SCALAR = _remedy(
-    "settings without vectors",
-    "Until it is fixed, compile with cpp.simdlen = 1: the code is then not vectorised, and slower.",
-    'aoti_compile_and_package(ep, inductor_configs={"cpp.simdlen": 1})',
-    setting="cpp.simdlen",
-    value=1,
-)
-_UNMATCHED = _remedy(
-    "settings without patterns",
-    "Until it is fixed, compile with pattern_matcher = False: the compiler then replaces no groups of operators.",
-    'aoti_compile_and_package(ep, inductor_configs={"pattern_matcher": False})',
-    setting="pattern_matcher",
-    value=False,
-)
-_OWN = _remedy(
-    "own_inputs",
-    "Export again with a tensor of its own for each input.",
-    "ep = torch.export.export(model, (x, x.clone()))   # not (x, x)",
-)
-_EVAL = _remedy(
-    "eval",
-    "Call model.eval() before torch.export.export, and compile again: dropout and batch statistics are then off.",
-    "model.eval(); ep = torch.export.export(model, args)",
-)
-_CHECKS = _remedy(
-    "check_sizes",
-    "Say in forward what the number from the data can be: torch._check(n >= 0); torch._check(n <= limit).",
-    "n = x.item(); torch._check(n >= 0); torch._check(n <= limit)",
-)
-_PLAIN = _remedy(
-    "plain_sizes",
-    "Return plain numbers, tuple(x.size()), in the place of torch.Size.",
-    "return y, tuple(x.size())   # in forward; then export again",
-)
-_BUFFERS = _remedy(
-    "buffers",
-    "Register the tensor in the module with register_buffer, read it from self in forward, and export again.",
-    'self.register_buffer("running", tensor)   # in __init__; then self.running in forward',
-)
-_FAKES = _remedy(
-    "fakes",
-    "Register a fake kernel for the operator: shapes and dtypes of its results, without computing them. The one that "
-    "was tried returns the sizes of the example.",
-    "torch.library.register_fake('ns::op')(lambda x: torch.empty_like(x))",
-)
-# What is left to do where everything that can be tried has failed, or nothing can.
-_BY_HAND: Mapping[str, tuple[str, str]] = {
-    "export-specialization": (
-        "Keep that dim fixed, a package for each size, or change the line that fixes it: no setting makes it dynamic.",
-        "TORCH_LOGS=+dynamic python export.py 2>&1 | grep -i speciali",
-    ),
-    "unbacked-symint": (
-        "Write the branch on data with torch.where or torch.cond, or compute the number before the model.",
-        "ep = torch.export.draft_export(model, args)",
-    ),
-    "export-unsupported": (
-        "Keep what the message names out of the exported part, or write it with operators of PyTorch.",
-        "ep = torch.export.draft_export(model, args)",
-    ),
-}
 
 
 def planned_remedies(diagnosis: Diagnosis, findings: Sequence[Evidence], message: str = "") -> tuple[Treatment, ...]:
@@ -166,32 +89,33 @@ def planned_remedies(diagnosis: Diagnosis, findings: Sequence[Evidence], message
     named = [item for item in findings if item.id in diagnosis.evidence]
     kinds = {(item.code, item.kind) for item in named}
     split = next((item.facts["split"] for item in named if "split" in item.facts), "")
-    found: list[Treatment] = []
+    plain = [_REMEDIES["plain_sizes"]] if "torch.Size" in message else []
+    names: tuple[str, ...] = ()
     match diagnosis.cause:
         case "export-specialization" if {("VERIFY-A13", "merged"), ("AD-RUN-011", "merged")} & kinds:
-            found = [_OWN]
+            names = ("own_inputs",)
         case "export-specialization" if split == "example-of-one":
-            found = [_LARGER]
+            names = ("larger_example",)
         case "export-specialization" if message:
             # What is fixed is no better than Dim.AUTO, and shows sooner.
             fixed = any(_FIXED.search(one) for one in _suggestions(message))
-            found = [_AUTO, _SUGGESTION] if fixed else [_SUGGESTION, _AUTO]
+            names = ("dims auto", "dims suggested") if fixed else ("dims suggested", "dims auto")
         case "export-unsupported" if split == "outside-tensor" or ("VERIFY-A12", "mutated-constant") in kinds:
-            found = [_BUFFERS]
+            names = ("buffers",)
         case "export-unsupported" if message:
-            found = [_NOT_STRICT, _STRICT]
+            names = ("strict off", "strict on")
         case "unbacked-symint" if split != "float":
             # A float is no size: no bound helps.
-            found = [_CHECKS, _NOT_STRICT, _STRICT]
+            names = ("check_sizes", "strict off", "strict on")
         case "train-mode":
-            found = [_EVAL]
+            names = ("eval",)
         case "custom-op-fake-kernel" | "custom-op-no-kernel":
-            found = [_FAKES]
+            names = ("fakes",)
         case "codegen-bug" if (BISECT_CODE, "kernel") in kinds:
-            found = [_SCALAR, _UNMATCHED]
+            names = ("settings without vectors", "settings without patterns")
         case "codegen-bug":
-            found = list(_casts(named))
-    return (*([_PLAIN] if "torch.Size" in message else []), *found)
+            return (*plain, *_casts(named))
+    return (*plain, *(_REMEDIES[name] for name in names))
 
 
 def _casts(named: Sequence[Evidence]) -> Iterator[Treatment]:
@@ -211,9 +135,7 @@ def try_remedies(session: Session, diagnoses: Sequence[Diagnosis], source: Progr
     first = diagnoses[0]
     plans = planned_remedies(first, session.findings, source.message)
     if not source.is_function:
-        # A program that was exported cannot be exported in another way.
-        kept = (_BUFFERS, _FAKES, _SCALAR, _UNMATCHED)
-        plans = tuple(plan for plan in plans if plan in kept or plan.name == "cast")
+        plans = tuple(plan for plan in plans if plan.name in _OF_A_PROGRAM)
     if not plans:
         by_hand = source.is_function and first.cause in OF_THE_MODEL
         return (_mark(first, f"not tried: {BY_HAND}") if by_hand else first, *diagnoses[1:])
@@ -280,7 +202,7 @@ def _request(session: Session, plan: Treatment, source: ProgramSource) -> Reques
 def _fill_in(plan: Treatment, message: str) -> Treatment:
     found = _suggestions(message)
     text, command = (one.replace("{suggested}", ", ".join(found)) for one in (plan.text, plan.command))
-    if plan.name == _SUGGESTION.name and any(_FIXED.search(one) for one in found):
+    if plan.name == "dims suggested" and any(_FIXED.search(one) for one in found):
         text += " The package then takes that size only: make one for each, or change the line that fixes it."
     return replace(plan, text=text, command=command)
 
@@ -356,13 +278,12 @@ def _with_attempts(diagnosis: Diagnosis, tried: Sequence[Attempt]) -> Diagnosis:
         )
     if not tried:
         return diagnosis
-    each = "; ".join(f"{_short_name(one.treatment)}: {one.words}" for one in tried)
+    each = "; ".join(f"{_SHORT_NAMES.get(one.treatment.name, one.treatment.name)}: {one.words}" for one in tried)
     if all(one.kind == "untried" for one in tried):
         return _mark(diagnosis, each if len(tried) > 1 else tried[0].words)
     left = replace(diagnosis.remedy, tried=f"not tried: {BY_HAND}. Tried: {each}")
-    if diagnosis.cause in _BY_HAND:
-        text, command = _BY_HAND[diagnosis.cause]
-        left = replace(left, text=text + _known_of(diagnosis), command=command)
+    if (advice := _TABLES["by_hand"].get(diagnosis.cause)) is not None:
+        left = replace(left, text=advice["text"] + _known_of(diagnosis), command=advice["command"])
     return replace(diagnosis, remedy=left)
 
 
@@ -373,28 +294,6 @@ def _known_of(diagnosis: Diagnosis) -> str:
         if found:
             return f"{mark}{rest.partition(').')[0]})."
     return ""
-
-
-def _short_name(treatment: Treatment) -> str:
-    return _NAMES.get(treatment.name, treatment.name)
-
-
-_NAMES = {
-    "strict off": "strict=False",
-    "strict on": "strict=True",
-    "dims suggested": "the suggested dims",
-    "dims auto": "Dim.AUTO",
-    "check_sizes": "torch._check",
-    "plain_sizes": "tuple(x.size())",
-    "buffers": "register_buffer",
-    "fakes": "a fake kernel",
-    "larger_example": "an example of 2",
-    "settings without vectors": "cpp.simdlen = 1",
-    "settings without patterns": "pattern_matcher = False",
-    "eval": "eval()",
-    "own_inputs": "a tensor for each input",
-    "cast": "a cast",
-}
 
 
 def _mark(diagnosis: Diagnosis, words: str) -> Diagnosis:

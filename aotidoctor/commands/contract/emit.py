@@ -158,61 +158,6 @@ typedef typeid typename typeof union unsigned using virtual void volatile wchar_
 assert errno i386 linux stderr stdin stdout unix vector pixel
 """
 _FURTHEST = "INT64_MAX"
-_CPP_PUBLIC = """\
-}  // namespace
-
-// All problems of a call; empty if it is right. With strict, sizes outside the compiled ranges are also problems.
-inline std::vector<Problem> find_problems(const std::vector<at::Tensor>& inputs, bool strict = false) {
-  return judge(leaves(), inputs, strict);
-}
-
-// Throws std::invalid_argument for a call that the compiled code would compute wrongly, or not at all.
-inline void validate_inputs(const std::vector<at::Tensor>& inputs, bool strict = false) {
-  auto found = find_problems(inputs, strict);
-  if (!found.empty()) throw std::invalid_argument(found.front().text());
-}
-
-#if __has_include(<torch/csrc/inductor/aoti_runner/model_container_observer.h>)
-// Calls, failures and time of each event of a runner: set_observer(std::make_shared<Observer>()), once for each runner.
-class Observer : public torch::inductor::AOTIModelContainerObserver {
- public:
-  using Event = torch::inductor::AOTIContainerEvent;
-  using Context = torch::inductor::AOTIObserverContext;
-  struct Sums {
-    std::atomic<int64_t> calls{0}, failures{0}, nanoseconds{0};
-  };
-
-  const Sums& sums(Event event) const { return all_[place(event)]; }
-
-  void on_begin(Event event, const Context&) noexcept override { began()[place(event)] = now(); }
-
-  void on_end(Event event, const Context&, bool succeeded) noexcept override {
-    Sums& sums = all_[place(event)];
-    sums.nanoseconds += now() - began()[place(event)];
-    sums.calls += 1;
-    if (!succeeded) sums.failures += 1;
-  }
-
- private:
-  static constexpr size_t kEvents = 16;
-
-  static size_t place(Event event) { return std::min(static_cast<size_t>(event), kEvents - 1); }
-
-  static int64_t now() {
-    return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
-  }
-
-  static std::array<int64_t, kEvents>& began() {
-    thread_local std::array<int64_t, kEvents> times{};
-    return times;
-  }
-
-  std::array<Sums, kEvents> all_;
-};
-#endif
-
-}  // namespace aotidoctor_contract::@PACKAGE@
-"""
 
 
 def cpp_header(wanted: ShippableContract) -> str:
@@ -228,22 +173,8 @@ def cpp_header(wanted: ShippableContract) -> str:
         *(f"  {index}: {leaf.path!a}" for index, leaf in enumerate(leaves)),
         *(f"The package does not state, and nothing compares: {fact!a}" for fact in wanted.unstated),
     ]
-    lines = "\n".join(
-        [
-            *(f"// {line}" for line in head),
-            "",
-            common,
-            "",
-            "inline const std::vector<Leaf>& leaves() {",
-            "  static const std::vector<Leaf> all = {",
-            *(f"      {_cpp_leaf(leaf, symbols)}," for leaf in leaves),
-            "  };",
-            "  return all;",
-            "}",
-            "",
-            _CPP_PUBLIC,
-        ]
-    )
+    rows = "".join(f"      {_cpp_leaf(leaf, symbols)},\n" for leaf in leaves)
+    lines = "\n".join([*(f"// {line}" for line in head), "", common.replace("@LEAVES@", rows)])
     return lines.replace("@PACKAGE@", _namespace(wanted.source, lines))
 
 

@@ -191,11 +191,7 @@ def test_a_report_format(tree, tmp_path):
 
 
 def test_an_environment_variable(tree):
-    tree.replace(
-        "aotidoctor/model/torch_names.py",
-        '    "HIP_": "setting-cuda",\n',
-        '    "HIP_": "setting-cuda",\n    "MOON_": "setting-cuda",\n',
-    )
+    tree.replace("aotidoctor/model/torch_names.py", 'HSA_ ROCR_ AMD_",\n', 'HSA_ ROCR_ AMD_ MOON_",\n')
     assert tree.json("env", MOON_PHASE="full")["host"]["environment"]["MOON_PHASE"] == "full"
     assert_as_written("Add an environment variable", tree, files=1)
 
