@@ -250,6 +250,12 @@ def write_documents(made: Sequence[tuple[Path | None, str]]) -> bool:
     return all(written)
 
 
+def write_formats(render: Callable[[F], str], chosen: F, files: Sequence[tuple[F, Path]]) -> None:
+    """Print what ``render`` makes of the format ``chosen``, and write the files in theirs. Raises Exit if one fails."""
+    if not write_documents([(path, render(kind)) for kind, path in ((chosen, None), *files)]):
+        raise typer.Exit(CANNOT_EXAMINE)
+
+
 def write_report(path: str | Path, text: str) -> bool:
     """Write the file; where that fails, say so and return False."""
     try:

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aotidoctor.cli import options as opt
-from aotidoctor.cli.document_output import chosen_format, exit_with_error_document, write_documents
+from aotidoctor.cli.document_output import chosen_format, exit_with_error_document, write_formats
 from aotidoctor.cli.options import with_options
 from aotidoctor.cli.url_arguments import with_fetched_urls
 from aotidoctor.interruption import held
 from aotidoctor.model.case import Options
-from aotidoctor.model.errors import CANNOT_EXAMINE
 from aotidoctor.model.package_map import MAP_SCHEMA
 
 if TYPE_CHECKING:
@@ -82,7 +81,8 @@ def map_(
     from aotidoctor.commands.map.draw_map import draw_map
 
     chosen = chosen_format(format_, MapFormat.RICH, json=json)
-    files = [_file(text) for text in report or ()]
+    named = [opt.split_report_spec(text, _OF_FILES) for text in report or ()]
+    files = [(MapFormat(kind), path) for kind, path in named]
     if output is not None:
         files.append((MapFormat.HTML, Path(output)))
     opt.refuse_inputs([path for _, path in files], (package, inputs, reference, *opt.case_files(wanted)))
@@ -95,16 +95,7 @@ def map_(
             from aotidoctor.reports.redact.redactor import redact_private
 
             found = redact_private(found, os.environ)
-        made = [(None, chosen), *((path, kind) for kind, path in files)]
-        if not write_documents([(path, _render(found, kind, whole=verbose > 0)) for path, kind in made]):
-            raise typer.Exit(CANNOT_EXAMINE)
-
-
-def _file(text: str) -> tuple[MapFormat, Path]:
-    kind, colon, path = text.partition(":")
-    if not colon or not path or kind not in _OF_FILES:
-        raise typer.BadParameter(f"{text!r} is not {', '.join(_OF_FILES)}:PATH", param_hint="--report")
-    return MapFormat(kind), Path(path)
+        write_formats(lambda kind: _render(found, kind, whole=verbose > 0), chosen, files)
 
 
 def _render(found: PackageMap, kind: MapFormat, *, whole: bool) -> str:

@@ -6,6 +6,7 @@ import enum
 import os
 import sys
 from dataclasses import asdict, replace
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +20,7 @@ from aotidoctor.cli.document_output import (
     exit_with_error_document,
     json_document,
     notice_wait,
-    write_documents,
+    write_formats,
     write_output,
     write_stderr,
     write_stdout,
@@ -29,7 +30,6 @@ from aotidoctor.cli.options import with_options
 from aotidoctor.cli.url_arguments import with_fetched_urls
 from aotidoctor.interruption import held
 from aotidoctor.model.case import Options
-from aotidoctor.model.errors import CANNOT_EXAMINE
 from aotidoctor.model.evidence import plural
 from aotidoctor.reports.text import one_line
 
@@ -214,14 +214,8 @@ def sweep(
             from aotidoctor.reports.redact.redactor import redact_private
 
             found = redact_private(found, os.environ)
-        _finish_sweep(found, chosen, files, detail=verbose)
+        write_formats(lambda kind: _render_sweep(found, kind, verbose), chosen, files)
     raise typer.Exit(_sweep_status(found, fail_on))
-
-
-def _finish_sweep(found: Sweep, chosen: SweepFormat, files: list[tuple[SweepFormat, Path]], *, detail: int) -> None:
-    made: list[tuple[Path | None, SweepFormat]] = [(None, chosen), *((path, kind) for kind, path in files)]
-    if not write_documents([(path, _render_sweep(found, kind, detail)) for path, kind in made]):
-        raise typer.Exit(CANNOT_EXAMINE)
 
 
 def _sweep_status(found: Sweep, fail_on: FailOn) -> int:
@@ -245,11 +239,10 @@ def _render_sweep(found: Sweep, chosen: SweepFormat, detail: int) -> str:
         case SweepFormat.MD:
             return cases_and_sweeps.sweep_markdown(found)
         case SweepFormat.HTML:
-            from aotidoctor.reports.cases_and_sweeps import sweep_page
-
-            return sweep_page(found)
+            return cases_and_sweeps.sweep_page(found)
         case SweepFormat.RICH:
-            return cases_and_sweeps.sweep_text(found, detail=detail)
+            stream = sys.stdout or StringIO()
+            return cases_and_sweeps.sweep_text(found, stream=stream, environ=os.environ, detail=detail)
 
 
 def _print_progress(row: SweepRow, at: int, of: int) -> None:

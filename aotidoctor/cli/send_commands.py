@@ -41,8 +41,8 @@ from aotidoctor.reports.text import exit_status, one_line
 
 if TYPE_CHECKING:
     from aotidoctor.commands.cases.case_store import CaseQuery, CaseStore
+    from aotidoctor.model.case import CaseRecord
     from aotidoctor.model.fleet import DocumentComparison
-    from aotidoctor.model.report import CaseRecord
 
 
 Folder = Annotated[
@@ -409,7 +409,7 @@ def note(case: Which, text: Text, *, solved: Solved = False, cases_: StoreFile =
     Names and secrets in it are hidden, as in everything that the store keeps.
     """
     from aotidoctor.commands.cases.remember import strict_redactor
-    from aotidoctor.model.report import CaseNote
+    from aotidoctor.model.case import CaseNote
 
     parts = (sys.stdin.read(_LONGEST_NOTE) if text == "-" and sys.stdin is not None else text).strip()[:_LONGEST_NOTE]
     if not parts:

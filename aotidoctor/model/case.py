@@ -1,4 +1,4 @@
-"""Describe a case: everything that a check may look at, with the options, the host and the tolerances.
+"""Describe a case: everything that a check may look at, with the options, the host and the tolerances; known cases.
 
 The tolerance of an output is ``|ours - theirs| <= atol + rtol * |theirs|`` for each element. The host is described
 without importing torch. Memory is in bytes, times are in seconds.
@@ -60,7 +60,7 @@ class Tolerances:
         rtol, atol = _pick(self.rtol, path, index), _pick(self.atol, path, index)
         return None if rtol is None and atol is None else (rtol or 0.0, atol or 0.0)
 
-    def unused(self, paths: Sequence[str]) -> tuple[str, ...]:
+    def missing_outputs(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Outputs that were named and are not there."""
         known = {*paths, *(str(index) for index in range(len(paths)))}
         named = [one.output for one in (*self.rtol, *self.atol) if one.output is not None]
@@ -312,3 +312,72 @@ class Case:
     def tensors(self) -> dict[str, TensorDesc]:
         """The tensors that are given, by the caller's path."""
         return dict(self.inputs.tensors()) if self.inputs is not None else {}
+
+
+# How often a failure was seen before, where last, and what solved it.
+CASES_SCHEMA = "aotidoctor.cases/1"
+
+
+@record
+class CaseNote:
+    """A note about a case. ``at`` is RFC 3339 UTC; ``solved`` says that it is what solved it."""
+
+    text: str
+    at: str
+    solved: bool = False
+
+
+@record
+class Sighting:
+    """One diagnosis of a failure. ``host_class`` is the kind of machine, empty where nobody knows.
+
+    ``key`` are 32 hex digits over what makes it this sighting: two stores that both have it have it once.
+    ``status`` is ``confirmed`` or ``suspected``, empty without a cause.
+    """
+
+    key: str
+    at: str
+    command: str
+    subject: str = ""
+    package: str = ""
+    sha256: str = ""
+    host_class: str = ""
+    status: str = ""
+    tool: str = ""
+
+
+@record
+class CaseRecord:
+    """The record of one failure in a store, by its exact signature. ``number`` is its place in one store only."""
+
+    signature: str
+    family: str = ""
+    cause: str = "unknown"
+    stage: str = ""
+    title: str = ""
+    looked_like: str = ""
+    number: int = 0
+    count: int = 0
+    first_seen: str = ""
+    last_seen: str = ""
+    sightings: tuple[Sighting, ...] = ()
+    notes: tuple[CaseNote, ...] = ()
+
+
+@record
+class SeenBefore:
+    """Earlier occurrences of the failure of a report, from a store.
+
+    ``of`` is ``exact`` for the same signature, ``family`` where only its family was seen. ``count`` times since
+    ``since``, last at ``last`` (RFC 3339) on ``host_class`` (empty: not known). ``solved`` is the latest note that says
+    what solved it; ``notes`` are all there are.
+    """
+
+    of: str
+    count: int
+    since: str
+    last: str
+    host_class: str = ""
+    solved: CaseNote | None = None
+    notes: int = 0
+    number: int = 0

@@ -1,7 +1,7 @@
 """Describe a report: everything that a format may show, with its causes, fingerprint, log, history and plugins.
 
 Events tell the progress of a running diagnosis; nothing in a report depends on them. A fingerprint has two
-granularities and keeps what went into it. The history is what a store of cases knows of the failure.
+granularities and keeps what went into it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aotidoctor.model.record import JsonObject, record
 
 if TYPE_CHECKING:
     from aotidoctor.checks.check import Check
-    from aotidoctor.model.case import Case
+    from aotidoctor.model.case import Case, SeenBefore
     from aotidoctor.model.evidence import Evidence, NotChecked
     from aotidoctor.model.fleet import Compatibility, Samples
     from aotidoctor.model.localization import Localization
@@ -322,75 +322,6 @@ UNWRITTEN = "repro_unwritten"
 UNSTATED = "it is not stated: "
 
 
-# How often a failure was seen before, where last, and what solved it.
-CASES_SCHEMA = "aotidoctor.cases/1"
-
-
-@record
-class CaseNote:
-    """A note about a case. ``at`` is RFC 3339 UTC; ``solved`` says that it is what solved it."""
-
-    text: str
-    at: str
-    solved: bool = False
-
-
-@record
-class Sighting:
-    """One diagnosis of a failure. ``host_class`` is the kind of machine, empty where nobody knows.
-
-    ``key`` are 32 hex digits over what makes it this sighting: two stores that both have it have it once.
-    ``status`` is ``confirmed`` or ``suspected``, empty without a cause.
-    """
-
-    key: str
-    at: str
-    command: str
-    subject: str = ""
-    package: str = ""
-    sha256: str = ""
-    host_class: str = ""
-    status: str = ""
-    tool: str = ""
-
-
-@record
-class CaseRecord:
-    """The record of one failure in a store, by its exact signature. ``number`` is its place in one store only."""
-
-    signature: str
-    family: str = ""
-    cause: str = "unknown"
-    stage: str = ""
-    title: str = ""
-    looked_like: str = ""
-    number: int = 0
-    count: int = 0
-    first_seen: str = ""
-    last_seen: str = ""
-    sightings: tuple[Sighting, ...] = ()
-    notes: tuple[CaseNote, ...] = ()
-
-
-@record
-class SeenBefore:
-    """Earlier occurrences of the failure of a report, from a store.
-
-    ``of`` is ``exact`` for the same signature, ``family`` where only its family was seen. ``count`` times since
-    ``since``, last at ``last`` (RFC 3339) on ``host_class`` (empty: not known). ``solved`` is the latest note that says
-    what solved it; ``notes`` are all there are.
-    """
-
-    of: str
-    count: int
-    since: str
-    last: str
-    host_class: str = ""
-    solved: CaseNote | None = None
-    notes: int = 0
-    number: int = 0
-
-
 # The report.
 SCHEMA = "aotidoctor.report/1"
 
@@ -495,11 +426,11 @@ def playbook_folder() -> Path | None:
 def playbook_files() -> tuple[Path, ...]:
     """Every playbook, sorted by cause, those of plugins last. A README among them is not one."""
     place = playbook_folder()
-    return (*(_own(place) if place is not None else ()), *current_extensions().playbooks)
+    return (*(_own_playbooks(place) if place is not None else ()), *current_extensions().playbooks)
 
 
 @lru_cache(maxsize=4)
-def _own(place: Path) -> tuple[Path, ...]:
+def _own_playbooks(place: Path) -> tuple[Path, ...]:
     return tuple(sorted(path for path in place.glob("*.md") if path.stem.islower()))
 
 

@@ -103,7 +103,7 @@ RESULTS, TITLE, LOCATIONS = 5000, 1000, 100
 _LEVELS = {Severity.INFO: "note", Severity.WARN: "warning", Severity.ERROR: "error"}
 # The number at the end of a kernel's name; hashes in names of members, addresses.
 _NUMBER, _HASH = re.compile(r"_\d+\b"), re.compile(r"0x[0-9a-f]+|\b[a-z0-9]{40,}\b")
-_HELP = 8000
+HELP = 8000
 
 # Name and text of the manual page of a code or cause, None where there is none.
 RuleManual = Callable[[str], tuple[str, str] | None]
@@ -130,16 +130,8 @@ class _Log:
             paragraphs = (
                 part.strip() for part in re.split(r"\n\s*\n|^#.*\n|^What it does:?\n", text, flags=re.MULTILINE)
             )
-            self.rules[name] = {
-                "id": name,
-                "name": short,
-                "shortDescription": {"text": short},
-                "fullDescription": {
-                    "text": one_line(next((part for part in paragraphs if part), ""), TITLE - 40) or short
-                },
-                "help": {"text": shorten(plain(text), _HELP), "markdown": shorten(plain(text), _HELP)},
-                "properties": {"tags": ["aotinductor", "cause" if name.islower() else "evidence"]},
-            }
+            whole = one_line(next((part for part in paragraphs if part), ""), TITLE - 40) or short
+            self.rules[name] = sarif_rule(name, short, whole, shorten(plain(text), HELP))
         return list(self.rules).index(name)
 
 
@@ -173,6 +165,18 @@ def sarif_tool(version: str, rules: list[SarifNode]) -> SarifNode:
     return {"driver": {"name": "aotidoctor", "version": version, "semanticVersion": version, "rules": rules}}
 
 
+def sarif_rule(name: str, short: str, whole: str, text: str) -> SarifNode:
+    """A rule: its title, what it is in a sentence, and the page of the manual."""
+    return {
+        "id": name,
+        "name": short,
+        "shortDescription": {"text": short},
+        "fullDescription": {"text": whole},
+        "help": {"text": text, "markdown": text},
+        "properties": {"tags": ["aotinductor", "cause" if name.islower() else "evidence"]},
+    }
+
+
 def _diagnosis_result(log: _Log, diagnosis: Diagnosis) -> SarifNode:
     """A diagnosis. Those that are not the first are other possible causes: notes."""
     report = log.report
@@ -189,7 +193,7 @@ def _diagnosis_result(log: _Log, diagnosis: Diagnosis) -> SarifNode:
         "ruleId": diagnosis.cause,
         "ruleIndex": log.rule(diagnosis.cause, diagnosis.title),
         "level": _LEVELS[diagnosis.severity] if diagnosis.rank == 1 else "note",
-        "message": {"text": shorten("\n".join(plain(line) for line in lines if line), _HELP)},
+        "message": {"text": shorten("\n".join(plain(line) for line in lines if line), HELP)},
         "locations": [log.places.location(first, diagnosis.subject)],
         "partialFingerprints": _fingerprints(log, diagnosis.cause, diagnosis.subject or ""),
         "suppressions": [],
@@ -219,7 +223,7 @@ def _finding_result(log: _Log, finding: Evidence) -> SarifNode:
         "ruleId": finding.code,
         "ruleIndex": log.rule(finding.code, title),
         "level": _LEVELS[finding.severity],
-        "message": {"text": shorten(plain(finding_text(finding)), _HELP) or title},
+        "message": {"text": shorten(plain(finding_text(finding)), HELP) or title},
         "locations": [log.places.location(finding, finding.subject)],
         "partialFingerprints": _fingerprints(log, title, finding.subject or ""),
         "suppressions": [],
@@ -246,15 +250,15 @@ def _fingerprints(log: _Log, what: str, subject: str) -> Mapping[str, str]:
 
 def _invocation(log: _Log, fail_on: str, left: int) -> SarifNode:
     report = log.report
-    notes = [_notice("note", f"{item.name}: {item.reason}", item.code) for item in report.not_checked]
+    notes = [sarif_notice("note", f"{item.name}: {item.reason}", item.code) for item in report.not_checked]
     if report.internal_error is not None:
-        notes.append(_notice("error", report.internal_error, "internal-error"))
+        notes.append(sarif_notice("error", report.internal_error, "internal-error"))
     if report.cannot_examine is not None:
-        notes.append(_notice("error", report.cannot_examine, "cannot-examine"))
+        notes.append(sarif_notice("error", report.cannot_examine, "cannot-examine"))
     if partial := report_view.partial_note(report):
-        notes.append(_notice("warning", partial, "partial"))
+        notes.append(sarif_notice("warning", partial, "partial"))
     if left:
-        notes.append(_notice("warning", f"{left} more findings are not listed here", "cut"))
+        notes.append(sarif_notice("warning", f"{left} more findings are not listed here", "cut"))
     return {
         "executionSuccessful": report.internal_error is None and report.cannot_examine is None,
         "exitCode": exit_status(report, fail_on),
@@ -273,5 +277,6 @@ def _times(report: Report) -> Mapping[str, object]:
     return {"startTimeUtc": report.started, "endTimeUtc": ended.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"}
 
 
-def _notice(level: str, text: str, name: str) -> SarifNode:
-    return {"level": level, "message": {"text": shorten(plain(text), _HELP) or name}, "descriptor": {"id": name}}
+def sarif_notice(level: str, text: str, name: str) -> SarifNode:
+    """A notification of the tool."""
+    return {"level": level, "message": {"text": shorten(plain(text), HELP) or name}, "descriptor": {"id": name}}

@@ -343,7 +343,7 @@ def compare_outputs(ours: Any, theirs: Any, tolerances: Tolerances) -> dict[str,
         "containers": None if containers[0] == containers[1] else containers,
         "missing": missing,
         "extra": extra,
-        "unused_tolerances": list(tolerances.unused(list(right))),
+        "unused_tolerances": list(tolerances.missing_outputs(list(right))),
         "outputs": leaves,
     }
 

@@ -150,7 +150,7 @@ def judge_saved_comparison(
     known = found or next((row.comparison for row in samples.rows if row.comparison), ()) if samples else found
     if not known:
         raise CannotExamineError(f"{path} contains no comparison with a reference")
-    unused = options.tolerances.unused([item.path for item in known])
+    unused = options.tolerances.missing_outputs([item.path for item in known])
     if unused:
         raise UsageError(f"there is no output {unused[0]!r}; available: {', '.join(item.path for item in known)}")
     outputs = judge_anew(found, options.tolerances)

@@ -19,8 +19,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aotidoctor.commands.cases.store_file import StoreFile, open_file
+from aotidoctor.model.case import CaseNote, CaseRecord, SeenBefore, Sighting
 from aotidoctor.model.record import record
-from aotidoctor.model.report import CaseNote, CaseRecord, SeenBefore, Sighting
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

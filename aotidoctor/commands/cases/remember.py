@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from aotidoctor.commands.cases.case_store import CaseQuery, CaseStore, digest, open_store
 from aotidoctor.files import open_regular
 from aotidoctor.fleet.results import read_results, result_facts
+from aotidoctor.model.case import CASES_SCHEMA, CaseNote, CaseRecord, Sighting
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.record import JsonObject, as_object, objects, to_json
-from aotidoctor.model.report import CASES_SCHEMA, CaseNote, CaseRecord, Sighting
 from aotidoctor.reports.json.json_report import dump_json
 from aotidoctor.reports.redact.private_words import Identity
 from aotidoctor.reports.redact.redactor import Redactor

@@ -10,7 +10,6 @@ schema ``aotidoctor.batch/1``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.resources import files
 from itertools import islice
 from urllib.parse import quote
 
@@ -23,7 +22,16 @@ from aotidoctor.reports.html.html_blocks import clean, template_environment, ver
 from aotidoctor.reports.json.json_report import dump_json, pick_fields
 from aotidoctor.reports.junit import JUnitCase, junit_document
 from aotidoctor.reports.page import report_view
-from aotidoctor.reports.sarif import RESULTS, RuleManual, SarifNode, sarif_document, sarif_tool
+from aotidoctor.reports.sarif import (
+    HELP,
+    RESULTS,
+    RuleManual,
+    SarifNode,
+    sarif_document,
+    sarif_notice,
+    sarif_rule,
+    sarif_tool,
+)
 from aotidoctor.reports.text import COLORS, neutral, one_line
 
 # Causes over time as stacked bars in SVG, without matplotlib.
@@ -99,7 +107,6 @@ def render_fleet_page(summary: Overview, rows: Iterable[ItemRow]) -> str:
         if size > _BYTES:
             break
         listed.append(row)
-    script = (files("aotidoctor.reports") / "templates" / "fleet.js").read_text(encoding="utf-8")
     template = template_environment().get_template("fleet.html.jinja")
     page = template.render(
         head=head,
@@ -131,7 +138,7 @@ def render_fleet_page(summary: Overview, rows: Iterable[ItemRow]) -> str:
         matrix=list(zip(summary.matrix.hosts, summary.matrix.counts, summary.matrix.totals, strict=True)),
         most=max((count for counts in summary.matrix.counts for count in counts), default=1) or 1,
         command=report_view.command_text(summary.argv),
-        **with_script_hash(script),
+        **with_script_hash("fleet.js"),
         icon=verdict_icon(COLORS[head.tone]),
     )
     return page + "\n"
@@ -154,7 +161,6 @@ def _item_cells(row: ItemRow) -> tuple[str, ...]:
 
 # SARIF.
 _STATES = {NEW: "new", KNOWN: "unchanged", CHANGED: "updated"}
-_HELP = 8000
 
 
 def render_fleet_sarif(summary: Overview, manual: RuleManual = lambda _: None) -> str:
@@ -163,8 +169,10 @@ def render_fleet_sarif(summary: Overview, manual: RuleManual = lambda _: None) -
     gone = summary.gone[: RESULTS - len(clusters)]
     causes = list(dict.fromkeys([*map(fleet_text.cluster_cause, clusters), *map(fleet_text.cluster_cause, gone)]))
     rules = {name: number for number, name in enumerate(causes)}
-    notes = [_notice("note", note) for note in fleet_text.fleet_notes(summary)]
-    notes += [_notice("warning", f"{one.count} items {one.ending}: {one.problem}") for one in summary.unexamined]
+    notes = [sarif_notice("note", note, "fleet") for note in fleet_text.fleet_notes(summary)]
+    notes += [
+        sarif_notice("warning", f"{one.count} items {one.ending}: {one.problem}", "fleet") for one in summary.unexamined
+    ]
     run: SarifNode = {
         "tool": sarif_tool(summary.version, [_rule(name, manual(name)) for name in causes]),
         "invocations": [
@@ -199,14 +207,7 @@ def render_fleet_sarif(summary: Overview, manual: RuleManual = lambda _: None) -
 def _rule(name: str, page: tuple[str, str] | None) -> SarifNode:
     title, text = page if page is not None else (name, "")
     short = one_line(title or name)
-    return {
-        "id": name,
-        "name": short,
-        "shortDescription": {"text": short},
-        "fullDescription": {"text": short},
-        "help": {"text": text[:_HELP] or short, "markdown": text[:_HELP] or short},
-        "properties": {"tags": ["aotinductor", "cause"]},
-    }
+    return sarif_rule(name, short, short, text[:HELP] or short)
 
 
 def _result(cluster: Cluster, rules: Mapping[str, int]) -> SarifNode:
@@ -244,10 +245,6 @@ def _location(example: Example) -> SarifNode:
         "physicalLocation": {"artifactLocation": {"uri": quote(name, safe="/")}},
         "logicalLocations": [{"fullyQualifiedName": f"{name} on {one_line(example.host)}"}],
     }
-
-
-def _notice(level: str, text: str) -> SarifNode:
-    return {"level": level, "message": {"text": one_line(text, 1000)}, "descriptor": {"id": "fleet"}}
 
 
 # JUnit XML.

@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from importlib.resources import files
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -118,8 +119,12 @@ def verdict_icon(color: str) -> str:
     return "data:image/svg+xml," + quote(_ICON.format(color))
 
 
-def with_script_hash(script: str) -> dict[str, Markup]:
-    """A script of ours, and the hash by which the policy of a page allows it."""
+def with_script_hash(*names: str) -> dict[str, Markup]:
+    """A script made of our files ``names``, and the hash by which the policy of a page allows it; none without any."""
+    if not names:
+        return {"script": Markup(""), "script_hash": Markup("")}
+    templates = files("aotidoctor.reports") / "templates"
+    script = "".join((templates / name).read_text(encoding="utf-8") for name in names)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return {"script": Markup(script), "script_hash": Markup(digest)}  # noqa: S704 - ours
 

@@ -12,6 +12,7 @@ not load anything.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 from html import escape
 
 from aotidoctor.model.contract import ModelContract
@@ -34,7 +35,7 @@ from aotidoctor.reports.page.log_page import EVENTS, event_of, log_text
 from aotidoctor.reports.page.package_page import is_marked
 from aotidoctor.reports.page.report_page import sections as page_sections
 from aotidoctor.reports.page.report_view import headline
-from aotidoctor.reports.text import COLORS, one_line, plain, seconds
+from aotidoctor.reports.text import COLORS, Headline, one_line, plain, seconds
 
 # The first screen.
 # The rows of the first screen that have a place of their own; an unlabelled one goes on with the row before it.
@@ -104,19 +105,6 @@ def verdict_facts(report: Report) -> list[tuple[str, Words]]:
 # The page. The tab tells the verdict, too.
 _LATE = ("calls", "values", "contract", "package")
 _EARLY = ("also", "plan", "serving", "compat", "stages", "comparison")
-_SCRIPT = """
-for (const table of document.querySelectorAll("table.long")) {
-  const field = document.createElement("input");
-  field.type = "search";
-  field.placeholder = "Filter rows";
-  field.setAttribute("aria-label", "Filter rows of " + table.caption.textContent);
-  field.oninput = () => {
-    const wanted = field.value.toLowerCase();
-    for (const row of table.tBodies[0].rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
-  };
-  table.parentNode.before(field);
-}
-"""
 
 
 def render_html(report: Report) -> str:
@@ -126,23 +114,33 @@ def render_html(report: Report) -> str:
     events = {f"L{event.first}" for event in report.log.events[:EVENTS]} if report.log is not None else set()
     head = headline(report)
     parts = verdict_parts(report)
-    shown = [section for section in map(fold_tables, page_sections(report)) if section.blocks]
-    template = template_environment(PageWriter(known | events)).get_template("report.html.jinja")
-    # The script and the hash that allows it; both empty where no table is long.
-    page = template.render(
-        head=head,
+    return sections_page(
+        report.command,
+        head,
+        page_sections(report),
+        known | events,
         note=report_view.partial_note(report),
         **parts,
         facts=verdict_facts(report),
-        sections=_in_order(shown),
         figure=lambda of: figure(of, report.localization),
-        **(
-            {"script": "", "script_hash": ""}
-            if not any(has_long(section.blocks) for section in shown)
-            else with_script_hash(_SCRIPT)
-        ),
-        command=report.command,
+    )
+
+
+def sections_page(
+    command: str, head: Headline, sections: Iterable[PageSection], known: Collection[str], **parts: object
+) -> str:
+    """A page of ``sections`` below its headline; ``known`` are the ids to which there are links."""
+    shown = [section for section in map(fold_tables, sections) if section.blocks]
+    template = template_environment(PageWriter(known)).get_template("report.html.jinja")
+    scripts = ("report.js",) if any(has_long(section.blocks) for section in shown) else ()
+    given = {"note": "", "first": None, "rows": (), "facts": (), **parts}
+    page = template.render(
+        command=command,
+        head=head,
+        sections=_in_order(shown),
         icon=verdict_icon(COLORS[head.tone]),
+        **with_script_hash(*scripts),
+        **given,
     )
     return page + "\n"
 
@@ -186,8 +184,7 @@ def report_piece(report: Report) -> str:
 
 def contract_piece(contract: ModelContract) -> str:
     """Write a table of every leaf and output, with what the compiled code expects of it."""
-    rows = [(leaf.path, package_view.leaf_text(leaf)) for leaf in contract.leaves]
-    rows += [(output.path, package_view.output_text(output)) for output in contract.outputs]
+    rows = _contract_rows(contract)
     cells = "".join(
         f"<tr><td style='text-align:left'>{_piece_code(one_line(path))}</td>"
         f"<td style='text-align:left'>{_piece_code(one_line(expected))}</td></tr>"
@@ -200,11 +197,15 @@ def contract_piece(contract: ModelContract) -> str:
 
 def contract_lines(contract: ModelContract) -> str:
     """The same as text."""
-    rows = [(leaf.path, package_view.leaf_text(leaf)) for leaf in contract.leaves]
-    rows += [(output.path, package_view.output_text(output)) for output in contract.outputs]
+    rows = _contract_rows(contract)
     width = min(40, max((len(path) for path, _ in rows), default=0))
     lines = [f"{one_line(path):<{width}}  {one_line(expected)}" for path, expected in rows[:_MOST_LEAVES]]
     return "\n".join([*lines, *([f"{len(rows) - _MOST_LEAVES} more"] if len(rows) > _MOST_LEAVES else [])])
+
+
+def _contract_rows(contract: ModelContract) -> list[tuple[str, str]]:
+    rows = [(leaf.path, package_view.leaf_text(leaf)) for leaf in contract.leaves]
+    return rows + [(output.path, package_view.output_text(output)) for output in contract.outputs]
 
 
 def _piece_text(text: str) -> str:

@@ -7,7 +7,6 @@ belongs together, sorts and filters.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.resources import files
 
 from aotidoctor.model.package_map import MapBuffer, MapCall, PackageMap, alive_bytes
 from aotidoctor.model.record import record
@@ -48,8 +47,6 @@ class MemoryBand:
 
 def render_map_page(found: PackageMap) -> str:
     """``found`` as a page."""
-    templates = files("aotidoctor.reports") / "templates"
-    script = "".join((templates / name).read_text(encoding="utf-8") for name in ("fleet.js", "map.js"))
     ranked = sorted(found.calls, key=_seconds, reverse=True)[:MOST_ROWS]
     listed = sorted(ranked, key=lambda call: call.index)
     page = (
@@ -77,7 +74,7 @@ def render_map_page(found: PackageMap) -> str:
             size=size,
             version=__version__,
             icon=verdict_icon(_ICON),
-            **with_script_hash(script),
+            **with_script_hash("fleet.js", "map.js"),
         )
     )
     return page + "\n"

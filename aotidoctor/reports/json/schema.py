@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import Union, get_args, get_origin
 
 from aotidoctor.model.artifact import Artifact, ModelEntry
-from aotidoctor.model.case import Host, TorchBuild
+from aotidoctor.model.case import CaseNote, Host, SeenBefore, TorchBuild
 from aotidoctor.model.contract import Dim, LeafSpec, ModelContract, Unread
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, RunSource
 from aotidoctor.model.fleet import (
@@ -36,16 +36,7 @@ from aotidoctor.model.localization import (
 )
 from aotidoctor.model.record import JsonObject, JsonValue
 from aotidoctor.model.record_json import field_types
-from aotidoctor.model.report import (
-    CaseNote,
-    Diagnosis,
-    LogEvent,
-    LogReading,
-    Remedy,
-    SeenBefore,
-    Signature,
-    SignaturePart,
-)
+from aotidoctor.model.report import Diagnosis, LogEvent, LogReading, Remedy, Signature, SignaturePart
 from aotidoctor.model.run import ChildError, Outcome, Request
 from aotidoctor.model.serving_config import NameRow, NameTable
 

@@ -20,8 +20,8 @@ from aotidoctor.reports.page.run_page import first_failed, last_words, outcome_f
 from aotidoctor.reports.text import Headline, one_line
 
 if TYPE_CHECKING:
+    from aotidoctor.model.case import SeenBefore
     from aotidoctor.model.fleet import Compatibility
-    from aotidoctor.model.report import SeenBefore
 
 
 # How often the failure was seen before.

@@ -9,8 +9,8 @@ import typer
 from typer.testing import CliRunner
 
 from aotidoctor.cli import build_app
-from aotidoctor.cli.document_output import FailOn
-from aotidoctor.cli.prevent_commands import SweepFormat, _finish_sweep, _sweep_status
+from aotidoctor.cli.document_output import FailOn, write_formats
+from aotidoctor.cli.prevent_commands import SweepFormat, _render_sweep, _sweep_status
 from aotidoctor.model.fleet import Does, Says, Sweep, SweepRow, SweepVerdict
 
 
@@ -63,7 +63,7 @@ def test_the_exit_status(fail_on, failing):
 
 def test_every_form_is_written_and_shown(tmp_path, capsys):
     files = [(kind, tmp_path / kind.value) for kind in (SweepFormat.JSON, SweepFormat.MD, SweepFormat.HTML)]
-    _finish_sweep(found(), SweepFormat.RICH, files, detail=1)
+    write_formats(lambda kind: _render_sweep(found(), kind, 1), SweepFormat.RICH, files)
     assert "args[0]" in capsys.readouterr().out
     assert json.loads((tmp_path / "json").read_text())["rows"][0]["subject"] == "args[0]"
     assert "| args" in (tmp_path / "md").read_text().replace("`", "")
@@ -72,7 +72,8 @@ def test_every_form_is_written_and_shown(tmp_path, capsys):
 
 def test_a_report_that_cannot_be_written_is_told(tmp_path, capsys):
     (tmp_path / "file").touch()
+    files = [(SweepFormat.JSON, tmp_path / "file" / "x.json")]
     with pytest.raises(typer.Exit) as ended:
-        _finish_sweep(found(), SweepFormat.RICH, [(SweepFormat.JSON, tmp_path / "file" / "x.json")], detail=0)
+        write_formats(lambda kind: _render_sweep(found(), kind, 0), SweepFormat.RICH, files)
     assert ended.value.exit_code == 4
     assert f"could not write {tmp_path / 'file' / 'x.json'}: Not a directory" in capsys.readouterr().err

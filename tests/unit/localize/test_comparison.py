@@ -142,7 +142,7 @@ def test_the_last_of_equal_tolerances_counts():
     assert given.of("result", 0) == (0.3, 0.4)
     assert given.of("result[1]", 1) == (0.2, 0.0)
     assert asked().of("result", 0) is None
-    assert given.unused(["x"]) == ("result",)
+    assert given.missing_outputs(["x"]) == ("result",)
 
 
 def weight(name="w", what="values", **more):

@@ -16,8 +16,8 @@ from aotidoctor.cli import build_app
 from aotidoctor.commands.cases import store_file
 from aotidoctor.commands.cases.case_store import CaseQuery, open_store
 from aotidoctor.commands.cases.remember import export_text, merge
+from aotidoctor.model.case import CaseNote, CaseRecord, Sighting
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.report import CaseNote, CaseRecord, Sighting
 from aotidoctor.runner.own_command import RunningCommand
 
 A, B = "aotidoctor2:" + "a" * 16, "aotidoctor2:" + "b" * 16

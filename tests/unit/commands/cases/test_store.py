@@ -22,8 +22,8 @@ from aotidoctor.commands.cases.remember import (
     strict_redactor,
 )
 from aotidoctor.commands.cases.store_file import VERSION
+from aotidoctor.model.case import CaseNote, CaseRecord, SeenBefore, Sighting
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.model.report import CaseNote, CaseRecord, SeenBefore, Sighting
 from aotidoctor.reports.page import report_view
 from tests.unit.fleet.fleets import failing, healthy, write
 from tests.unit.reports import builders
@@ -116,7 +116,7 @@ def test_a_cause_that_is_found_later_replaces_unknown(store):
 WRITER = """
 import sys
 from aotidoctor.commands.cases.case_store import open_store
-from aotidoctor.model.report import CaseRecord, Sighting
+from aotidoctor.model.case import CaseRecord, Sighting
 for n in range(20):
     with open_store(sys.argv[1], make=True) as store:
         key = f"{int(sys.argv[2]):016x}{n:016x}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import html5lib
@@ -145,6 +146,10 @@ def found() -> Sweep:
     return Sweep(package="m.pt2", reference="e.pt2", rows=(fine, row), planned=9, unasked=("7 of 9",), seconds=1.0)
 
 
+def text(detail: int = 0) -> str:
+    return sweep_text(found(), stream=StringIO(), environ={}, detail=detail)
+
+
 def test_what_a_stranger_wrote_is_neutral_in_every_form():
     page = sweep_page(found())
     tree = html5lib.HTMLParser(strict=True).parse(page)
@@ -152,7 +157,7 @@ def test_what_a_stranger_wrote_is_neutral_in_every_form():
     assert len([one for one in tree.iter("{http://www.w3.org/1999/xhtml}tr") if one.get("id")]) == 2
     table = [line for line in sweep_markdown(found()).splitlines() if line.startswith("|")]
     assert {line.count("|") for line in table} == {8}
-    for shown in (page, sweep_markdown(found()), sweep_text(found())):
+    for shown in (page, sweep_markdown(found()), text()):
         assert "\x1b" not in shown
     told = json.loads(document_output.json_document(SWEEP_SCHEMA, sweep_document(found())))
     assert (told["schema"], told["counts"]) == ("aotidoctor.sweep/1", {"unguarded": 1, "fine": 1})
@@ -160,8 +165,8 @@ def test_what_a_stranger_wrote_is_neutral_in_every_form():
 
 
 def test_what_agrees_is_counted_only():
-    assert "nothing changed" not in sweep_text(found())
-    assert sweep_text(found(), detail=1).count("\n") > sweep_text(found()).count("\n")
+    assert "nothing changed" not in text()
+    assert text(detail=1).count("\n") > text().count("\n")
 
 
 def test_what_cannot_be_swept(tmp_path: Path):
