@@ -284,7 +284,12 @@ class LoadedModel:
         constants_map = self.on_constants(constants_map)
         if user_managed:
             self._user_managed.append(constants_map)
-        load = getattr(self.loader, "load_constants", None) or self.loader.update_constant_buffer
+        load = getattr(self.loader, "load_constants", None)
+        if load is None:
+            # A bare library knows the compiler's names, and drops every other one without a word.
+            load, own = self.loader.update_constant_buffer, self.loader.get_constant_names_to_original_fqns()
+            names = {original: name for name, original in own.items()}
+            constants_map = {names.get(name, name): value for name, value in constants_map.items()}
         options = [False, check_full_update, user_managed, *([True] if allow_h2d_copy else [])]
         # 2.6 and 2.7 know no ``user_managed``: the weights are copied.
         accepted = accepted_arguments(load)

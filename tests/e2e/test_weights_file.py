@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from foundry import edit
 from foundry.cases import Kit
 from warm import command
 
@@ -81,3 +82,13 @@ def test_an_unreadable_file_costs_the_comparison_only(packages: Kit, tmp_path: P
     assert report["cannot_examine"]
     assert report["contract"]["n_inputs"]
     assert [item for item in report["diagnoses"] if item["severity"] == "error"] == []
+
+
+def test_a_bare_library_gets_weights_by_their_original_names(packages: Kit, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    library, weights = tmp_path / "model.so", tmp_path / "weights.pt"
+    library.write_bytes(edit.find(edit.read(packages.package("embedding")), ".so")[1])
+    torch.save({"table.weight": torch.full((100, 16), 7.0)}, weights)
+    done = command("run", library, "-i", packages.sample_path("embedding"), "--weights", weights, "--json")
+    (plain,) = [run for run in json.loads(done.stdout)["runs"] if run["probe"] == "plain_run"]
+    assert [(one["min"], one["max"]) for one in plain["outputs"]] == [(14.0, 14.0)]
