@@ -13,15 +13,6 @@ _INTEGERS = ("int", "uint", "bool")
 _DETAILS = ("requires_grad", "quantized")
 
 
-def compare_leaves(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
-    """Compare two contracts leaf by leaf."""
-    one, two = _by_path(a), _by_path(b)
-    _missing(tally, "leaf", one, two)
-    for path in one:
-        if path in two:
-            _leaf(tally, path, one[path], two[path])
-
-
 def _by_path(node: DocumentNode) -> dict[str, DocumentNode]:
     return {leaf.text("path") or "?": leaf for leaf in node.nodes("leaves")}
 
@@ -242,7 +233,11 @@ def _metadata(model: DocumentNode) -> dict[str, str]:
 
 def compare_contracts(tally: DifferenceTally, a: DocumentNode, b: DocumentNode) -> None:
     """Compare what the compiled code expects and needs."""
-    compare_leaves(tally, a, b)
+    leaves = _by_path(a), _by_path(b)
+    _missing(tally, "leaf", *leaves)
+    for path in leaves[0]:
+        if path in leaves[1]:
+            _leaf(tally, path, leaves[0][path], leaves[1][path])
     outputs = [side.nodes("outputs") for side in (a, b)]
     tally.compare("output", "number of outputs", len(outputs[0]), len(outputs[1]))
     for first, second in zip(*outputs, strict=False):

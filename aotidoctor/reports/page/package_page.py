@@ -8,7 +8,7 @@ judged here.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from aotidoctor.model.artifact import Artifact, ModelEntry, SharedObject, StampSeen
 from aotidoctor.model.contract import LeafSpec, ModelContract
@@ -88,21 +88,14 @@ def _decisive_leaves(rows: Sequence[LeafRow]) -> list[LeafRow]:
 
 
 # The contract, property by property. All other findings speak of the leaf as a whole.
-_ABOUT: Mapping[str, str] = {
-    "AD-IN-004": "value",
-    "AD-IN-007": "value",
-    "AD-IN-008": "device",
-    "AD-IN-010": "dtype",
-    "AD-IN-011": "value",
-    "AD-IN-012": "shape",
-    "AD-IN-013": "shape",
-    "AD-IN-014": "strides",
-    "AD-IN-015": "shape",
-    "AD-IN-016": "shape",
-    "AD-IN-017": "shape",
-    "AD-IN-018": "value",
-    "AD-IN-019": "value",
+_CODES = {
+    "value": "004 007 011 018 019",
+    "device": "008",
+    "dtype": "010",
+    "shape": "012 013 015 016 017",
+    "strides": "014",
 }
+_ABOUT = {f"AD-IN-{code}": about for about, codes in _CODES.items() for code in codes.split()}
 _DIM = re.compile(r"\.shape\[(\d{1,3})\]$")
 _EXPECTED = ("dtype", "shape", "strides", "device")
 _GIVEN = (*_EXPECTED, "values")
