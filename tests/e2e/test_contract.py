@@ -214,6 +214,30 @@ def test_arrays_are_judged_as_tensors(packages: Kit) -> None:
         assert raised.value.cause == cause
 
 
+def test_what_begins_elsewhere_than_the_code_asserts_is_refused(packages: Kit) -> None:
+    import torch
+
+    path, sample = str(packages.package("linear")), str(packages.sample_path("linear"))
+    wanted = read_contract(path, inputs=sample, reference=None, model_name=None, environ=os.environ)
+    args, kwargs = packages.call("linear")
+    first = args[0]
+    inside = torch.empty(first.numel() + 4, dtype=first.dtype)
+    # A device of its own needs the alignment; a CPU reads at any address.
+    for device, offsets in ((None, {1: True, 4: False}), ("cpu", {1: False})):
+        leaves = tuple(
+            replace(leaf, alignment=16, device_type=device) if leaf.input_index == 0 else leaf
+            for leaf in wanted.contract.leaves
+        )
+        aligned = replace(wanted, contract=replace(wanted.contract, leaves=leaves))
+        validator = module(python_module(aligned))
+        assert ("true, 16}" in cpp_header(aligned)) is (device is None)
+        for offset, refused in offsets.items():
+            view = inside[offset : offset + first.numel()].view(first.shape)
+            found = validator.find_problems((view, *args[1:]), kwargs)
+            assert [problem.cause for problem in found] == (["input-stride"] if refused else [])
+            assert validator._fast_torch((view, *args[1:]), kwargs) is not refused
+
+
 def test_strict_refuses_what_is_out_of_range(packages: Kit) -> None:
     validator = written(packages, "mlp", None)
     x, y = packages.call("mlp")[0]

@@ -15,7 +15,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from aotidoctor.commands.contract.shippable import ShippableContract, fast_check, read_contract, root_of, size_text
+from aotidoctor.commands.contract.shippable import (
+    ShippableContract,
+    fast_check,
+    needed_alignment,
+    read_contract,
+    root_of,
+    size_text,
+)
 from aotidoctor.model.contract import Dim, LeafSpec
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.expr import Expr, step_of
@@ -203,6 +210,7 @@ def _cpp_leaf(leaf: LeafSpec, symbols: Mapping[str, str]) -> str:
         f"{{{sizes}}}",
         f"static_cast<int>(c10::DeviceType::{device.upper()})" if device in _CPP_DEVICES else "-1",
         "false" if leaf.used is False else "true",
+        str(needed_alignment(leaf) or 0),
     ]
     return f"Leaf{{{', '.join(fields)}}}"
 
@@ -335,6 +343,7 @@ def _python_leaf(leaf: LeafSpec, symbols: Mapping[str, str], baked: Mapping[str,
         "sizes_of_strides": sizes,
         "device": repr(leaf.device_type),
         "used": repr(leaf.used is not False),
+        **({"alignment": repr(alignment)} if (alignment := needed_alignment(leaf)) is not None else {}),
     }
     return f"_Leaf({leaf.path!r}, 'tensor', {', '.join(f'{name}={text}' for name, text in fields.items())})"
 

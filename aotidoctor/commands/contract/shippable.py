@@ -190,6 +190,11 @@ class _Writer:
         self.lines.append(f"    if not ({condition}): return False")
 
 
+def needed_alignment(leaf: LeafSpec) -> int | None:
+    """The asserted alignment of a leaf; None on a CPU, which reads at any address."""
+    return None if leaf.device_type == "cpu" else leaf.alignment
+
+
 def fast_check(wanted: ShippableContract, flavour: str) -> list[str]:
     """Write the lines of ``_fast_torch`` or ``_fast_numpy``."""
     writer = _Writer(flavour=flavour, baked=wanted.baked)
@@ -257,6 +262,9 @@ def _fast_tensor(writer: _Writer, leaf: LeafSpec, name: str) -> None:
     elif dtype is None:
         raise _NotPlainError
     _fast_shape(writer, leaf, name)
+    alignment = needed_alignment(leaf)
+    if alignment is not None and writer.flavour == "torch":
+        writer.unless(f"{name}.storage_offset() * {name}.element_size() % {alignment} == 0")
     # For a layout that is not strided, torch raises here.
     _fast_strides(writer, leaf, f"{name}.stride()" if writer.flavour == "torch" else f"{name}.strides")
 

@@ -60,6 +60,7 @@ struct Leaf {
   std::vector<Size> stride_sizes;
   int device;  // -1: not known
   bool used;
+  int64_t alignment;  // of the first element, in bytes; 0: any
 };
 
 inline int64_t _cut(int64_t over, int64_t under) {
@@ -184,6 +185,12 @@ inline void judge_stride(const Leaf& leaf, const at::Tensor& tensor, const Symbo
   }
   if (differs && tensor.numel() != 0 && leaf.used) {
     found.push_back({"input-stride", std::string(leaf.path) + ".stride", listed(tensor.strides()), listed(wanted)});
+  }
+  int64_t begins = tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
+  if (leaf.alignment > 0 && begins % leaf.alignment != 0 && leaf.used) {
+    auto multiple = "a start at a multiple of " + std::to_string(leaf.alignment) + " bytes";
+    auto byte = "byte " + std::to_string(begins) + " of the storage";
+    found.push_back({"input-stride", std::string(leaf.path) + ".storage_offset", byte, multiple});
   }
 }
 

@@ -52,6 +52,7 @@ class _Leaf(NamedTuple):
     device: str | None = None
     used: bool = True
     baked: str | None = None
+    alignment: int | None = None
 
 
 class _Node(NamedTuple):
@@ -275,6 +276,11 @@ class _Call:
         if differs and 0 not in given.shape and leaf.used:
             shown = ", ".join("?" if want is None else str(want) for want in wanted)
             self.add("input-stride", f"{given.path}.stride", f"{given.strides} of {given.shape}", f"({shown})")
+        if leaf.alignment is not None and leaf.used and not _is_array(given.value):
+            begins = given.value.storage_offset() * given.value.element_size()
+            if begins % leaf.alignment:
+                wanted_start = f"a start at a multiple of {leaf.alignment} bytes"
+                self.add("input-stride", f"{given.path}.storage_offset", f"byte {begins} of the storage", wanted_start)
 
 
 def _is_mask(given: _Given) -> bool:
