@@ -28,6 +28,16 @@ _LOAD = re.compile(
     r"(?:,\s*&kernels_\.loaded_modules_)?\);"
 )
 _LAUNCH = re.compile(r"launchKernel\((.*)\);")
+# A kernel for the CPU is a library, called by the launcher in another one (2.13 and later).
+_LOAD_CPU = re.compile(
+    r'kernels_\.\w+ = loadCpuTriton(?:Kernel\(\s*"([^"]{1,400})", "[^"]{1,400}"|Launcher\(\s*"[^"]{1,400}"),'
+    r" cubin_dir_\);"
+)
+_AXIS = r"\s{0,80}static_cast<uint32_t>\(([^;<>]{1,400})\),"
+_LAUNCH_CPU = re.compile(
+    rf"kernels_\.\w+_launcher_fn\({_AXIS}{_AXIS}{_AXIS}(?:\s{{0,80}}/\*num_cpu_threads=\*/)?\s{{0,80}}\d{{1,4}},"
+    r"\s{0,80}args_arr,\s{0,80}kernels_\.\w+\);"
+)
 _HANDLES = ("kernel_args_", "stream_")
 _GRID = re.compile(r"uint32_t (\w+) = ([^\n]{1,400});")
 _GUARD = re.compile(r"if \(grid_0 == 0(?: \|\| grid_1 == 0 \|\| grid_2 == 0)?\) return;")
@@ -46,7 +56,10 @@ _PLAIN = re.compile(
         (
             r"(?:uint32_t|int|int32_t|int64_t|float|double|auto|bool|half|bfloat16) \w+(?: = [^;]*)?;",
             r"if \(kernels_\.\w+ == nullptr\) \{",
-            r"void\* kernel_args_\[\] = \{[^{}]*\};",
+            r"void\* (?:kernel_args_|args_arr)\[\] = \{[^{}]*\};",
+            r"using namespace torch::aot_inductor;",
+            r"static std::once_flag \w+;",
+            r"(?:std::call_once\(\w+, \[&\]\(\) \{|\}\);)",
             r"int64_t \w+\[\] = \{[^{}]*\};",
             r"AOTI_TORCH_ERROR_CODE_CHECK\(aoti_torch_(?:empty_strided|item_\w+|get_\w+|\w+_to_ivalue)\(.*\)\);",
             r"aoti_torch_(?:int64|tensor|strlist)_to_ivalue\(.*\);",
@@ -135,7 +148,7 @@ class _FunctionReader:
             self.values[grid[1]] = self.resolve(grid[2])
             return
         if text.startswith("kernels_."):
-            known = self._load(text)
+            known = self._load_for_cpu(text) or self._load(text)
         elif text.startswith("launchKernel("):
             known = self._start(text)
         elif _GUARD.fullmatch(text) is not None:
@@ -154,6 +167,18 @@ class _FunctionReader:
             known = _PLAIN.fullmatch(text) is not None
         if not known and read_statement(line, text).kind not in _FREE:
             losses.note("device-code" if "loadKernel" in text else "launch", line, text)
+
+    def _load_for_cpu(self, text: str) -> bool:
+        found = _LOAD_CPU.fullmatch(text)
+        if found is not None:
+            self.loaded = True
+            self.device_code = found[1].rpartition("/")[2] if found[1] is not None else self.device_code
+            return True
+        launch = _LAUNCH_CPU.fullmatch(text)
+        if launch is not None:
+            # An empty grid is a loop of no rounds.
+            self.guarded, self.launched = True, (*launch.groups(), "", "")
+        return launch is not None
 
     def _load(self, text: str) -> bool:
         found = _LOAD.fullmatch(text)

@@ -7,6 +7,22 @@ from tests.unit.logs.reading import causes, read
 
 FORMS = (
     (
+        "backend-unsupported",
+        "RuntimeError: CPU AOTI requires a Triton CPU backend that emits a launcher `.so` exporting `run_from_nativert`; "
+        "kernel 'triton_poi_fused_add_0' has compiled.asm keys ['ttir', 'so'].",
+    ),
+    (
+        "backend-unsupported",
+        "terminate called after throwing an instance of 'c10::Error'\n  what():  Triton CPU launcher .so does not export "
+        "'run_from_nativert' (/tmp/x/c1.so): undefined symbol: run_from_nativert. The CPU AOTI Triton path requires a "
+        "Triton CPU build that emits a NativeRT-compatible launcher.",
+    ),
+    (
+        "backend-unsupported",
+        "RuntimeError: CpuTritonKernelCache not populated for 'triton_poi_fused_add_0': the autotune block did not save "
+        "this kernel. Check that config.triton.autotune_at_compile_time is True.",
+    ),
+    (
         "device-unavailable",
         "RuntimeError: This AOTInductor package was compiled for CUDA, but CUDA is not available in the current process.",
     ),

@@ -308,3 +308,47 @@ def test_alignment_of_inputs_is_part_of_the_contract(tmp_path, contract_of_text)
         assert [leaf.alignment for leaf in contract.leaves] == [16]
         assert leaf_text(contract.leaves[0]).endswith("cuda aligned to 16 bytes")
         assert contract.unknown_lines == 0
+
+
+# What CppWrapperCpu of 2.13 and later writes around a Triton kernel for the CPU, after its code.
+TRITON_ON_CPU = """
+template <typename in_ptr0_type_, typename out_ptr0_type_, typename kernels_type_>
+static __attribute__((noinline)) void call_triton_poi_fused_0(
+    const in_ptr0_type_& in_ptr0,
+    const out_ptr0_type_& out_ptr0,
+    int64_t xnumel,
+    kernels_type_& kernels_,
+    const std::optional<std::string>& cubin_dir_ = std::nullopt
+){
+    using namespace torch::aot_inductor;
+    static std::once_flag triton_poi_fused_0_init_flag;
+    std::call_once(triton_poi_fused_0_init_flag, [&]() {
+        kernels_.triton_poi_fused_0_kernel_fn = loadCpuTritonKernel(
+            "/tmp/c1.so", "triton_poi_fused_0", cubin_dir_);
+        kernels_.triton_poi_fused_0_launcher_fn = loadCpuTritonLauncher(
+            "/tmp/c2.so", cubin_dir_);
+    });
+    void* args_arr[] = { in_ptr0.data_ptr(), out_ptr0.data_ptr(), &xnumel, nullptr };
+    kernels_.triton_poi_fused_0_launcher_fn(
+        static_cast<uint32_t>(1), static_cast<uint32_t>(1), static_cast<uint32_t>(1),
+        /*num_cpu_threads=*/1,
+        args_arr,
+        kernels_.triton_poi_fused_0_kernel_fn);
+}
+"""
+
+
+def test_triton_kernel_of_the_cpu_is_a_call_with_its_tensors(tmp_path, contract_of_text):
+    text = (RELEASES / "2.15.0" / "wrappers" / "outs.cpp").read_text()
+    line = next(line for line in text.splitlines() if line.lstrip().startswith("cpp_fused_add_mul_relu_0((const"))
+    call = "    call_triton_poi_fused_0(arg1_1, buf0, 8L*s17, kernels, this->cubin_dir_);"
+    changed = tmp_path / "2.15.0" / "wrappers" / "outs.cpp"
+    changed.parent.mkdir(parents=True)
+    at = text.index("void AOTInductorModel::_const_run_impl(")
+    changed.write_text(text[:at] + TRITON_ON_CPU + text[at:].replace(line, call))
+    contract = contract_of_text(changed)
+    assert (contract.unknown_lines, contract.unread) == (0, ())
+    (launch,) = [one for one in contract.kernels if one.kind == "triton"]
+    assert launch.name == "triton_poi_fused_0"
+    assert launch.arguments == ("arg1_1", "buf0", "8L*s17")
+    assert (launch.device_code, launch.warps, launch.grid) == ("c1.so", None, ("1", "1", "1"))
