@@ -172,7 +172,11 @@ def _unescape_lines(texts: Sequence[tuple[int, str]]) -> OtherReading | None:
             plain = _ESCAPE.sub(
                 lambda hit: _LETTERS[hit[1]] if hit[1] in _LETTERS else chr(int(hit[1][1:], 16)), text.strip("'\", ")
             )
-        made.extend((number, part) for part in plain.split("\n"))
+        first, *others = plain.split("\n")
+        # What a container's runtime put before the line holds for each of its lines.
+        bare = without_prefixes(first) if others else None
+        prefix = first.removesuffix(bare.text) if bare is not None and bare.ranks else ""
+        made.extend([(number, first), *((number, prefix + part) for part in others)])
     found = _encode_lines(made, is_sure=breaks > len(texts))
     return replace(found, is_certain=found.is_sure)
 

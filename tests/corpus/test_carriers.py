@@ -131,3 +131,33 @@ def test_the_exception_that_passes_on_the_line_before_it_is_its_echo():
     assert [(event.first, event.echo_of) for event in reading.events] == [(1, None), (2, 1)]
     assert [finding.kind for finding in findings] == ["input-dtype"]
     assert "code 0x12 InvalidArgument" in findings[0].message
+
+
+HEALTHY = "".join(f"2026-11-26 10:00:{at % 60:02d},{at:03d} INFO server: request {at} took 3 ms\n" for at in range(200))
+DRESSES = {
+    "the name of a logger": lambda text: dressed(text, "2026-11-26 10:00:00,123 ERROR [worker-3] app.serve: "),
+    "a container's stream": lambda text: dressed(text, "2026-11-26T10:00:00.123456789Z stderr F "),
+    "a service of compose": lambda text: dressed(text, "serve-1  | "),
+    "pytest": lambda text: dressed(text, "E       "),
+    "healthy lines before": lambda text: HEALTHY + text,
+}
+# Whole programs print healthy lines as well, and no logger calls those errors.
+FAILURES = [text for text in CARRIERS if text.half == "failing" and text.id.startswith(("pre", "made", "short"))]
+
+
+def dressed(text, prefix):
+    return "".join(f"{prefix}{line}\n" for line in text.splitlines())
+
+
+# Of a message of several lines, with the logger's name before each, only the first is read.
+DRESSED = [
+    (dress, text)
+    for dress in DRESSES
+    for text in FAILURES
+    if dress != "the name of a logger" or "Error" in text.symptom.splitlines()[-1]
+]
+
+
+@every(("dress", "text"), DRESSED, chunks=4)
+def test_what_stands_around_a_message_changes_no_cause(dress, text):
+    assert told(DRESSES[dress](text.symptom)) in (text.cause, *text.shared)
