@@ -251,6 +251,9 @@ def _remote_error(url: str, error: Exception) -> RemoteError:
         return RemoteError(f"{clean_url(url)}: the server answers {status}")
     if _is_late(error):
         return RemoteError(f"{clean_url(url)}: the server does not answer")
+    if "Redirect" in (name := type(error).__name__):
+        where = "again and again" if name == "TooManyRedirects" else "to what is no address of the web"
+        return RemoteError(f"{clean_url(url)}: it redirects {where}")
     if (reason := getattr(error, "os_error", None)) is not None:
         return RemoteError(f"{clean_url(url)}: no connection: {_reason_text(reason)}")
     if isinstance(error, AnswerError):
@@ -262,6 +265,4 @@ def _remote_error(url: str, error: Exception) -> RemoteError:
             f"{clean_url(url)}: this protocol needs an additional package: {clean_text(str(error))[:200]}"
         )
     parts = clean_text(str(error)).replace(url, clean_url(url))[:200]
-    return RemoteError(
-        f"{clean_url(url)}: {type(error).__name__}: {parts}" if parts else f"{clean_url(url)}: {type(error).__name__}"
-    )
+    return RemoteError(f"{clean_url(url)}: {name}: {parts}" if parts else f"{clean_url(url)}: {name}")

@@ -159,8 +159,11 @@ class Hostile(BaseHTTPRequestHandler):
         while not self.server.stop.wait(0.02):
             self.wfile.write(b"x")
 
+    def to_a_file(self, wanted):
+        self.head(302, {"Location": "file:///etc/passwd", "Content-Length": "0"})
+
     def around(self, wanted):
-        self.head(302, {"Location": f"/again?{time.monotonic_ns()}", "Content-Length": "0"})
+        self.head(302, {"Location": f"/again?{time.monotonic_ns()}", "Content-Length": "0", "Connection": "close"})
 
 
 @contextmanager
@@ -260,8 +263,9 @@ def test_a_server_that_does_not_answer_has_an_end(tmp_path, monkeypatch, way):
     assert in_cache(tmp_path) == 0
 
 
-def test_a_server_that_sends_one_to_another_place_for_ever_has_an_end():
-    with serving("around") as (_, url), pytest.raises(RemoteError):
+@pytest.mark.parametrize(("way", "where"), [("around", "again and again"), ("to_a_file", "no address of the web")])
+def test_a_server_that_sends_one_to_another_place_for_ever_or_to_a_file_has_an_end(way, where):
+    with serving(way) as (_, url), pytest.raises(RemoteError, match=f"it redirects .*{where}$"):
         open_remote(url)
 
 
