@@ -119,6 +119,7 @@ def listed_calls(given: InputSet, expected: Expected | None) -> tuple[InputSet, 
 
     Raises:
         InputsError: the file cannot be read any more.
+        CannotExamineError: there are more than ``MOST_SAMPLES``.
     """
     items = given.args.children
     if given.path is None or given.form != "args" or len(items) < 2 or any(isinstance(one, Leaf) for one in items):
@@ -131,6 +132,8 @@ def listed_calls(given: InputSet, expected: Expected | None) -> tuple[InputSet, 
     readings = [arrange(item, expected=expected) for item in root.children[:MOST_SAMPLES]]
     if not any(fits_call(one, item, expected) for one, item in zip(readings, root.children, strict=False)):
         return ()
+    if (count := len(root.children)) > MOST_SAMPLES:
+        raise CannotExamineError(f"{given.path}: a list of {count:,} calls, expected at most {MOST_SAMPLES:,}")
     found = _input_set(given.path, data, content, root, arrange(root), trusted=given.trusted)
     return tuple(_items(found, root, readings))
 
