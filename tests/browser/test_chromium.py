@@ -10,15 +10,18 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("selenium", reason="selenium is not installed (pip install 'aotidoctor[test]')")
-pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-from PIL import Image  # matplotlib needs it, too
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from aotidoctor.reports.html import html_report as html_
 from tests.browser.chromium import programs
+from tests.optional import optional
 from tests.unit.reports import builders
 from tests.unit.reports.test_html import hostile, located
+
+optional("matplotlib")
+# matplotlib needs it, too.
+Image = optional("PIL.Image")
 
 pytestmark = [
     pytest.mark.browser,

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-import torch
 import warm
 from foundry.cases import Kit
 
 from aotidoctor.reports.json.schema import schema
+from tests.optional import optional
+
+torch = optional("torch")
 
 pytestmark = pytest.mark.torch
 
