@@ -243,6 +243,8 @@ def _judge_rebuilt(session: Session, question: VerifyRequest, declared: JsonValu
         if program.unknown_inputs:
             raise UsageError(f"{question.dynamic_shapes}: the program has no input {program.unknown_inputs[0]}")
         try:
+            if program.refusal:
+                session.add(classify_text(program.refusal.encode(), "traceback")[0])
             session.add(verify_stages.program_findings(program, question.path))
         except KeyError:
             session.not_checked.append(NotChecked(code="VERIFY", name=NAME, reason=describe_failure()))

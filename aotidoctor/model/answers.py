@@ -304,6 +304,7 @@ class JudgedProgram:
     ``verifier`` is what PyTorch's own says: ``passes``, ``refuses`` (then ``verifier_says`` is its sentence) or
     ``not-asked``. ``cut`` counts, by rule (``G01``), the violations that are too many to be listed; ``skipped`` says
     why a rule was not judged. ``unknown_inputs`` are arguments of ``--dynamic-shapes`` that the program does not have.
+    ``refusal`` is the traceback of the compiler, which does not write code for the program.
     """
 
     name: str = ""
@@ -314,6 +315,7 @@ class JudgedProgram:
     cut: Mapping[str, int] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
     unknown_inputs: tuple[str, ...] = ()
+    refusal: str = ""
 
 
 @record

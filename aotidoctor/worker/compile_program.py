@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -187,17 +187,29 @@ def compiler_version() -> str | None:
         return None
 
 
+def compiler_decompositions() -> dict[Any, Any]:
+    """Inductor's decompositions, and those of composite operators, which a compile takes apart before."""
+    from torch._inductor.decomposition import select_decomp_table
+
+    composite: dict[Any, Any] = {}
+    # Before 2.6 a program is decomposed into parts of composite operators anyway.
+    with suppress(ImportError):
+        from torch._export.utils import _collect_all_valid_cia_ops, _get_decomp_for_cia
+
+        composite = {operator: _get_decomp_for_cia(operator) for operator in _collect_all_valid_cia_ops()}
+    return {**composite, **select_decomp_table()}
+
+
 # Dtypes that the compiler changes.
 def lowered_dtypes(payload: Recompile, channel: Channel) -> dict[str, Any]:
     """``wrong`` of the result: stage, operator, dtype and expected dtype, the user's line; None where all are right."""
     load_setup(payload, channel)
     channel.enter("load_reference")
     import torch
-    from torch._inductor.decomposition import select_decomp_table
 
     program = torch.export.load(str(channel.user_cwd / payload.reference))
     channel.enter("compile")
-    table = select_decomp_table()
+    table = compiler_decompositions()
     decomposed = program.run_decompositions(table)
     return {"wrong": _wrong_decomposition(program, table) or _wrong_lowering(decomposed)}
 
@@ -223,20 +235,31 @@ def _wrong_decomposition(program: Any, table: Any) -> dict[str, Any] | None:
 
 def _wrong_lowering(program: Any) -> dict[str, Any] | None:
     import torch
-    from torch._guards import detect_fake_mode
-    from torch._inductor.graph import GraphLowering
-    from torch._inductor.virtualized import V
 
     wrong: list[dict[str, Any]] = []
+
+    def compare(node: Any, made: Any) -> None:
+        val = node.meta.get("val")
+        if not wrong and node.op == "call_function" and isinstance(val, torch.Tensor) and hasattr(made, "get_dtype"):
+            dtype = made.get_dtype()
+            if dtype != val.dtype:
+                wrong.append(_describe("lowering", node, dtype, val.dtype))
+
+    _lower(program, compare)
+    return wrong[0] if wrong else None
+
+
+def _lower(program: Any, look: Callable[[Any, Any], None], *, write: bool = False) -> None:
+    """Lower a decomposed program; ``look`` gets each node and what it becomes. With ``write`` its code is written."""
+    from torch._guards import detect_fake_mode
+    from torch._inductor.debug import DebugContext
+    from torch._inductor.graph import GraphLowering
+    from torch._inductor.virtualized import V
 
     class Lowering(GraphLowering):  # type: ignore[misc,unused-ignore]
         def run_node(self, n: Any) -> Any:
             made = super().run_node(n)
-            val = n.meta.get("val")
-            if not wrong and n.op == "call_function" and isinstance(val, torch.Tensor) and hasattr(made, "get_dtype"):
-                dtype = made.get_dtype()
-                if dtype != val.dtype:
-                    wrong.append(_describe("lowering", n, dtype, val.dtype))
+            look(n, made)
             return made
 
     inputs = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"]
@@ -244,9 +267,49 @@ def _wrong_lowering(program: Any) -> dict[str, Any] | None:
     lowering = Lowering(
         program.graph_module, example_inputs=inputs, shape_env=fake_mode.shape_env if fake_mode is not None else None
     )
-    with V.set_graph_handler(lowering), V.set_fake_mode(fake_mode):
+    with V.set_graph_handler(lowering), V.set_fake_mode(fake_mode), V.set_debug_handler(DebugContext()):
         lowering.run(*inputs)
-    return wrong[0] if wrong else None
+        if write:
+            lowering.codegen()
+
+
+class _Written(BaseException):
+    """The compiler wrote its code, and would call the C++ compiler now."""
+
+
+def compile_refusal(program: Any, decomposed: Any) -> Exception | None:
+    """What the compiler raises for the program before it calls a C++ compiler; None where it writes its code.
+
+    To lower the decomposed program and write its code costs a second. Most passes of the graph are left out, so that a
+    refusal is only a sign: then PyTorch's own way is taken, and what it raises counts.
+    """
+    from torch._inductor import aoti_compile_and_package, codecache
+    from torch._inductor.fx_passes.joint_graph import constant_fold_uniform_value
+
+    try:
+        constant_fold_uniform_value(decomposed.graph_module)
+        _lower(decomposed, lambda _node, _made: None, write=True)
+    except Exception:
+        compiler = getattr(codecache, "AotCodeCompiler", None)
+        if compiler is None:
+            return None
+    else:
+        return None
+
+    def stop(*_args: Any, **_kwargs: Any) -> None:
+        raise _Written
+
+    original = compiler.__dict__["compile"]
+    compiler.compile = stop
+    try:
+        aoti_compile_and_package(program, inductor_configs={"fx_graph_cache": False})
+    except Exception as error:
+        return error
+    except _Written:
+        pass
+    finally:
+        compiler.compile = original
+    return None
 
 
 def _describe(stage: str, node: Any, dtype: Any, expected: Any) -> dict[str, Any]:

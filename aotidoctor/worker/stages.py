@@ -29,7 +29,7 @@ from aotidoctor.model.jobs import Stage
 from aotidoctor.model.record import record
 from aotidoctor.worker.call import ModelCall, read_call
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.compile_program import save_program
+from aotidoctor.worker.compile_program import compiler_decompositions, save_program
 from aotidoctor.worker.reference_program import (
     LoadedReference,
     call_reference,
@@ -113,9 +113,8 @@ class _Way:
         if name == "decomposed" and before is not None:
             # Some decompositions take it for imported.
             import torch._inductor.lowering
-            from torch._inductor.decomposition import select_decomp_table
 
-            made = before.program.run_decompositions(select_decomp_table())
+            made = before.program.run_decompositions(compiler_decompositions())
             return LoadedReference(call=made.module(), program=made)
         if name == "exported" and self.program is not None:
             return self.program
@@ -264,14 +263,13 @@ def _users_place() -> str | None:
 # The operator whose decomposition gives other values than the operator itself.
 def _wrong_decomposition(program: Any, call: ModelCall) -> dict[str, Any]:
     import torch
-    from torch._inductor.decomposition import select_decomp_table
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_map
 
     from aotidoctor.worker.float64.float64_run import is_random, program_leaves
     from aotidoctor.worker.values.match_values import source_place
 
-    table = select_decomp_table()
+    table = compiler_decompositions()
     wrong: list[dict[str, Any]] = []
 
     class Decomposer(TorchDispatchMode):  # type: ignore[misc,unused-ignore]

@@ -388,7 +388,10 @@ REPORTS = (
         name="randn_forward",
         right=True,
         source="pytorch#151525",
-        asked=(_ask(REFERENCE, "nondeterministic", never=("codegen-bug", "different program")),),
+        asked=(
+            _ask(REFERENCE, "nondeterministic", never=("codegen-bug", "different program")),
+            _ask("verify exported.pt2"),
+        ),
     ),
     Report(
         name="fmod_zero",
@@ -404,6 +407,88 @@ REPORTS = (
             _ask("check model.pt2 -i sample.pt --weights same.pt"),
             _ask("check model.pt2 -i sample.pt --weights hotter.pt", "weights-mismatch", subject="temperature", says=("0.7311", "ompile")),
             _ask(f"{RUN} --weights louder.pt", "weights-mismatch", subject="gain", says=("1.204", "ompile")),
+        ),
+    ),
+    Report(
+        name="second_sight",
+        right=True,
+        source="pytorch#182965",
+        arguments=("cholesky",),
+        asked=(
+            _ask(RUN, "operator-refused", says=("not positive-definite",), never=("newer torch",)),
+            _ask(REFERENCE, "operator-refused", says=("not positive-definite",), never=("newer torch",)),
+        ),
+    ),
+    Report(
+        name="second_sight",
+        right=True,
+        source="pytorch#183762",
+        arguments=("celu",),
+        asked=(
+            _ask(REFERENCE, "operator-refused", subject="celu", says=("alpha cannot be 0",), never=("different program",)),
+        ),
+    ),
+    Report(
+        name="second_sight",
+        right=True,
+        source="pytorch#175154, #198201",
+        arguments=("nearest",),
+        asked=(
+            _ask(REFERENCE, "codegen-bug", subject="upsample_nearest2d", says=("pytorch#175154",), never=("different program",)),
+            _ask(AGAINST),
+        ),
+    ),
+    Report(
+        name="second_sight",
+        right=True,
+        source="pytorch#190421",
+        arguments=("infinite",),
+        asked=(
+            _ask("verify exported.pt2", "codegen-bug", says=("pytorch#190421",), never=NOT_EXPORT),
+            _ask(CLASSIFY, "codegen-bug", says=("pytorch#190421", NOT_TRIED), never=NOT_EXPORT),
+        ),
+    ),
+    Report(
+        name="second_sight",
+        right=True,
+        source="pytorch#135047, lowered",
+        arguments=("item_in_branch",),
+        asked=(
+            _ask("verify exported.pt2", "lowering-failure", subject="_local_scalar_dense", never=NOT_EXPORT),
+            _ask(CLASSIFY, "lowering-failure", subject="_local_scalar_dense", never=NOT_EXPORT),
+        ),
+    ),
+    Report(
+        name="second_sight",
+        right=True,
+        source="pytorch#165444: mended",
+        arguments=("counter",),
+        asked=(
+            _ask(RUN),
+            _ask(REFERENCE),
+            _ask(AGAINST),
+        ),
+    ),
+    Report(
+        name="second_sight",
+        right=True,
+        source="pytorch#169118: mended",
+        arguments=("flag_of_branch",),
+        asked=(
+            _ask(RUN),
+            _ask(REFERENCE),
+            _ask(AGAINST),
+        ),
+    ),
+    Report(
+        name="second_sight",
+        right=True,
+        source="pytorch#159239: roundings only",
+        arguments=("rotary",),
+        asked=(
+            _ask(RUN),
+            _ask(REFERENCE),
+            _ask(AGAINST),
         ),
     ),
     Report(

@@ -35,6 +35,7 @@ from aotidoctor.model.record import record
 from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.call_hooks.slots import HooksUnavailableError
 from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.compile_program import compiler_decompositions
 from aotidoctor.worker.load_package import LoadedModel
 from aotidoctor.worker.reference_program import call_reference, load_reference
 from aotidoctor.worker.run_reference import requested_tolerances
@@ -147,9 +148,7 @@ def gather_candidates(program: Any, call: ModelCall) -> Candidates:
     eager, outputs = _interpret(program, call)
     found.add(eager)
     try:
-        from torch._inductor.decomposition import select_decomp_table
-
-        lowered, other = _interpret(program.run_decompositions(select_decomp_table()), call)
+        lowered, other = _interpret(program.run_decompositions(compiler_decompositions()), call)
     except Exception as error:
         found.notes.append(f"without Inductor's decompositions: {type(error).__name__}: {error}")
         return found

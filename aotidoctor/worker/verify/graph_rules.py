@@ -1,4 +1,4 @@
-"""Check the nodes of a program's graph and of its subgraphs: rules G01 to G09 and G11.
+"""Check the nodes of a program's graph and of its subgraphs: rules G01 to G09, G11, A03 and A07.
 
 The installed verifier itself decides whether an operator is allowed, for one node at a time: its list differs between
 versions and dialects. Rules G06 to G08 are about the attributes that the graph reads from its module; G09 covers the
@@ -14,12 +14,15 @@ from typing import Any
 
 from aotidoctor.program.archive_graph import source_line
 from aotidoctor.program.value_rules import (
+    SWITCHES,
     NodeCall,
     NodeLocation,
     ViolationCollector,
+    add_custom,
     add_not_functional,
     add_operator_kind,
     add_val_missing,
+    check_training,
 )
 
 
@@ -333,3 +336,68 @@ def has_kernel(name: str, *keys: str) -> bool:
     import torch
 
     return any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in keys)
+
+
+# Rules A03 and A07.
+_KEYS = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU", "mps": "MPS", "meta": "Meta"}
+
+
+def check_operators(program: Any, missing: list[str], records: ProgramViolations) -> None:
+    """Check every operator of every graph, each once; training-mode ones at each place."""
+    calls = list(operator_calls(program))
+    for path, node in calls:
+        check_training(rule_call(path, node), trains=_trains(node), found=records)
+    _check_custom(calls, missing, records)
+
+
+def operator_calls(program: Any) -> Iterator[tuple[str, Any]]:
+    """Each call of an operator, with the path of its graph."""
+    import torch
+
+    for path, module in program_graphs(program):
+        for node in module.graph.nodes:
+            if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
+                yield path, node
+
+
+def _trains(node: Any) -> bool:
+    """Whether the switch for training is True, given by position, by name, or by default."""
+    for at, argument in enumerate(node.target._schema.arguments):
+        if argument.name in SWITCHES:
+            return (
+                node.args[at] if at < len(node.args) else node.kwargs.get(argument.name, argument.default_value)
+            ) is True
+    return False
+
+
+def _check_custom(calls: list[tuple[str, Any]], missing: list[str], records: ProgramViolations) -> None:
+    from torch._library.utils import is_builtin
+
+    seen: set[str] = set()
+    for path, node in calls:
+        name = node.target.name()
+        if name in seen or is_builtin(node.target):
+            continue
+        seen.add(name)
+        add_custom(NodeCall(graph=path, node=as_place(node), target=name), records)
+        if name in missing:
+            continue  # Its declaration here has no kernels at all.
+        add = partial(records.add, "A03", node=node, target=name, graph=path)
+        if not has_fake(node.target):
+            expected = "a fake kernel: compiling the program calls it for shapes and dtypes"
+            add("no-fake", observed=f"{name} has no fake kernel", expected=expected)
+        device = device_of_call(node)
+        key = _KEYS.get(device) if device is not None else None
+        if key is not None and not has_kernel(name, key, *COMPOSITE):
+            expected = f"a kernel for {device}, where its arguments are"
+            add("no-kernel", observed=f"{name} has no kernel for {device}", expected=expected, device=device)
+
+
+def device_of_call(node: Any) -> str | None:
+    """The device of the first tensor among arguments and result; None without one."""
+    import torch
+    from torch.utils import _pytree as pytree
+
+    leaves = pytree.tree_leaves((node.args, node.kwargs, node))
+    vals = (leaf.meta.get("val") for leaf in leaves if isinstance(leaf, torch.fx.Node))
+    return next((val.device.type for val in vals if isinstance(val, torch.Tensor)), None)

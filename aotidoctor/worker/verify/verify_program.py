@@ -3,7 +3,8 @@
 The verifier's answer is part of the result: a refusal that none of our rules explains is a record, too (G12).
 
 Rules that look ahead to the compile are A02, A03 and A07 (operators that the package calls from outside, custom
-operators, training-mode leftovers) and A05 (dims that should be dynamic and are not). With ``dynamic_shapes`` (the
+operators, training-mode leftovers), A12 (what the compiler refuses before it calls a C++ compiler) and A05 (dims that
+should be dynamic and are not). With ``dynamic_shapes`` (the
 argument of torch.export) A05 is a comparison. Without, there are only signs: a static dim of
 the size that a dynamic dim had in the sample, and that size as a constant in the graph.
 """
@@ -12,7 +13,8 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -22,30 +24,20 @@ from aotidoctor.model.case import user_function
 from aotidoctor.model.evidence import describe_failure
 from aotidoctor.model.jobs import Verify
 from aotidoctor.program.signature_rules import check_signature
-from aotidoctor.program.value_rules import (
-    SWITCHES,
-    NodeCall,
-    add_custom,
-    add_merged,
-    check_devices,
-    check_dtypes,
-    check_symbols,
-    check_training,
-)
+from aotidoctor.program.value_rules import add_merged, check_devices, check_dtypes, check_symbols
 from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.compile_program import compile_refusal, compiler_decompositions
 from aotidoctor.worker.user_code import load_setup
 from aotidoctor.worker.verify.export_again import describe_error, merged_leaves, run_function
 from aotidoctor.worker.verify.graph_rules import (
-    COMPOSITE,
     ProgramViolations,
-    as_place,
     check_graph,
+    check_operators,
+    device_of_call,
     first_line,
-    has_fake,
-    has_kernel,
+    operator_calls,
     operator_name,
     program_graphs,
-    rule_call,
 )
 from aotidoctor.worker.verify.program_load import LoadedProgram, load_programs
 from aotidoctor.worker.verify.program_view import (
@@ -63,91 +55,36 @@ from aotidoctor.worker.verify.program_view import (
     user_inputs,
 )
 
-# Rules A02, A03 and A07.
-_KEYS = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU", "mps": "MPS", "meta": "Meta"}
+_LONGEST_TRACEBACK = 20_000
 
 
-def check_operators(program: Any, missing: list[str], records: ProgramViolations) -> None:
-    """Check every operator of every graph, each once; training-mode ones at each place."""
-    calls = list(_calls(program))
-    for path, node in calls:
-        check_training(rule_call(path, node), trains=_trains(node), found=records)
-    _check_custom(calls, missing, records)
-
-
-def _calls(program: Any) -> Iterator[tuple[str, Any]]:
-    import torch
-
-    for path, module in program_graphs(program):
-        for node in module.graph.nodes:
-            if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
-                yield path, node
-
-
-def _trains(node: Any) -> bool:
-    """Whether the switch for training is True, given by position, by name, or by default."""
-    for at, argument in enumerate(node.target._schema.arguments):
-        if argument.name in SWITCHES:
-            return (
-                node.args[at] if at < len(node.args) else node.kwargs.get(argument.name, argument.default_value)
-            ) is True
-    return False
-
-
-def _check_custom(calls: list[tuple[str, Any]], missing: list[str], records: ProgramViolations) -> None:
-    from torch._library.utils import is_builtin
-
-    seen: set[str] = set()
-    for path, node in calls:
-        name = node.target.name()
-        if name in seen or is_builtin(node.target):
-            continue
-        seen.add(name)
-        add_custom(NodeCall(graph=path, node=as_place(node), target=name), records)
-        if name in missing:
-            continue  # Its declaration here has no kernels at all.
-        add = partial(records.add, "A03", node=node, target=name, graph=path)
-        if not has_fake(node.target):
-            expected = "a fake kernel: compiling the program calls it for shapes and dtypes"
-            add("no-fake", observed=f"{name} has no fake kernel", expected=expected)
-        device = _device(node)
-        key = _KEYS.get(device) if device is not None else None
-        if key is not None and not has_kernel(name, key, *COMPOSITE):
-            expected = f"a kernel for {device}, where its arguments are"
-            add("no-kernel", observed=f"{name} has no kernel for {device}", expected=expected, device=device)
-
-
-def _device(node: Any) -> str | None:
-    import torch
-    from torch.utils import _pytree as pytree
-
-    leaves = pytree.tree_leaves((node.args, node.kwargs, node))
-    vals = (leaf.meta.get("val") for leaf in leaves if isinstance(leaf, torch.fx.Node))
-    return next((val.device.type for val in vals if isinstance(val, torch.Tensor)), None)
-
-
-def check_shims(program: Any, records: ProgramViolations) -> str | None:
-    """Check operators that remain after decomposition, for which Inductor has no code, for a C shim.
-
-    Returns the reason why that cannot be checked; a program that PyTorch refuses to decompose is recorded (A12).
-    """
-    from torch._inductor.decomposition import select_decomp_table
-    from torch._inductor.lowering import fallbacks, lowerings
-
+def check_compile(program: Any, records: ProgramViolations, result: dict[str, Any]) -> None:
+    """Decompose the program, look for C shims (A02), and compile it as far as no C++ compiler is needed (A12)."""
     try:
-        decomposed = copy.deepcopy(program).run_decompositions(select_decomp_table())
+        decomposed = copy.deepcopy(program).run_decompositions(compiler_decompositions())
     except Exception as error:
         _record_refusal(error, program, records)
-        return f"{type(error).__name__}: {first_line(error)}"
+        why = f"{type(error).__name__}: {first_line(error)}"
+        result["skipped"]["A02"] = f"torch cannot decompose the program here: {why}"
+        return
+    _check_shims(decomposed, records)
+    if all(value.device in ("", "cpu") for value in graph_values(program)):
+        _run_guarded("A12", lambda: _try_compile(program, decomposed, records, result), result)
+
+
+def _check_shims(decomposed: Any, records: ProgramViolations) -> None:
+    """Check operators that remain after decomposition, for which Inductor has no code, for a C shim."""
+    from torch._inductor.lowering import fallbacks, lowerings
+
     shims = ShimList()
     seen: set[str] = set()
-    for path, node in _calls(decomposed):
+    for path, node in operator_calls(decomposed):
         name, target = str(node.target), node.target
         has_code = target in lowerings and target not in fallbacks
         if target.namespace != "aten" or has_code or name in seen:
             continue
         seen.add(name)
-        device = _device(node) or "cpu"
+        device = device_of_call(node) or "cpu"
         add = partial(records.add, "A02", node=node, target=name, graph=path, device=device)
         if name not in shims.listed:
             expected = (
@@ -157,7 +94,30 @@ def check_shims(program: Any, records: ProgramViolations) -> str | None:
         elif not shims.declares(name, device):
             observed = f"the C shims for {device} in this torch do not declare {name}"
             add("undeclared", observed=observed, expected=f"a function that the generated code can call on {device}")
-    return None
+
+
+_LOWERED = re.compile(r"^ {0,8}target: ([\w.:]{1,200})$", re.MULTILINE)
+
+
+def _try_compile(program: Any, decomposed: Any, records: ProgramViolations, result: dict[str, Any]) -> None:
+    error = compile_refusal(program, decomposed)
+    if error is None:
+        return
+    inner: Exception = getattr(error, "inner_exception", error)
+    # What this host lacks is no fault of the program.
+    if isinstance(inner, MemoryError | OSError | ImportError):
+        return
+    result["refusal"] = "".join(traceback.format_exception(error))[-_LONGEST_TRACEBACK:]
+    found = _LOWERED.search(str(error))
+    node = next((one for _, one in operator_calls(decomposed) if found and str(one.target) == found[1]), None)
+    records.add(
+        "A12",
+        "not-compiled",
+        node=node,
+        target=found[1] if found else "the program",
+        observed=f"{type(inner).__name__}: {first_line(inner)}",
+        expected="a program that the compiler writes code for",
+    )
 
 
 _MUTATED = re.compile(r"Constant (\w{1,200}) is mutated in the forward method")
@@ -376,14 +336,10 @@ def judge(
             result["skipped"]["A02"] = "the program breaks rules of its verifier, and is not decomposed"
         else:
             if tell is not None:
-                unfinished = {**result["skipped"], "A02": "decomposing the program did not finish"}
+                unfinished = {**result["skipped"], "A02": "compiling the program did not finish"}
                 tell({**result, "skipped": unfinished, "records": records.items, "cut": records.cut()})
 
-            def shims() -> None:
-                if (problem := check_shims(program, records)) is not None:
-                    result["skipped"]["A02"] = f"torch cannot decompose the program here: {problem}"
-
-            _run_guarded("A02", shims, result)
+            _run_guarded("A02", lambda: check_compile(program, records, result), result)
     return result | {"records": records.items, "cut": records.cut()}
 
 
