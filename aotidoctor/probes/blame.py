@@ -94,8 +94,8 @@ def lost_check(case: Case, crash: Evidence, outcome: Outcome) -> list[Evidence]:
     symptom = recognise(source)
     if symptom.name != "index-out-of-bounds" or "variable" not in symptom.facts:
         return []
-    variable, bound, line = str(symptom.facts["variable"]), str(symptom.facts["bound"]), crash.facts.get("line")
-    at = line if isinstance(line, int) else None
+    variable, bound, line = str(symptom.facts["variable"]), symptom.facts.get("bound"), crash.facts.get("line")
+    at, bound = line if isinstance(line, int) else None, str(bound) if bound is not None else None
     failure = Failure(kind=INDEX, kernel=kernel, line=at, variable=variable, bound=bound)
     chain = chain_of(case, failure)
     if chain is None:

@@ -77,7 +77,7 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     emulated = history.outcomes.get(EMULATION)
     if "plain_run" not in history.outcomes and emulated is not None and "reference" in emulated.result:
         return Reuse(probe=EMULATION)
-    if case.inputs is not None and _died_in_call(history.plain) and not history.static_errors():
+    if case.inputs is not None and _needs_answer(history) and not history.static_errors():
         request = run_request(case, NAME, "whether the reference takes these inputs", **comparison(case))
         return replace(request, job=ALONE)
     if case.inputs is None or not succeeded(history.plain):
@@ -85,9 +85,14 @@ def plan(case: Case, history: History) -> Request | Reuse | NotChecked:
     return run_request(case, NAME, "against the exported program", calls=1, **comparison(case))
 
 
-def _died_in_call(plain: Outcome | None) -> bool:
-    """Whether the package was killed in its call, without a message that says what it refused."""
-    return plain is not None and isinstance(plain.ending, Signalled) and plain.stage.startswith("run")
+def _needs_answer(history: History) -> bool:
+    """Whether the package was killed in its call, or refused an index that no input explains."""
+    plain = history.plain
+    if plain is None or not plain.stage.startswith("run"):
+        return False
+    refused = plain.error is not None and recognise(plain.error.message).name == "index-out-of-bounds"
+    explained = any(item.facts.get("paths") for item in history.of("AD-RUN-022"))
+    return isinstance(plain.ending, Signalled) or (refused and not explained)
 
 
 def comparison(case: Case) -> dict[str, object]:

@@ -88,6 +88,8 @@ PATTERNS: tuple[tuple[str, str], ...] = (
         "index-out-of-bounds",
         r"index out of bounds: (?:0 <= )?(?P<variable>\w+) < (?P<bound>[^\s`\"]+(?: [-+] [^\s`\"]+)*)",
     ),
+    # The compiler leaves out the half of the check that it can prove.
+    ("index-out-of-bounds", r"index out of bounds: 0 <= (?P<variable>\w+)"),
     # The messages of ATen operators that check their own indices and offsets.
     (
         "index-out-of-bounds",

@@ -54,6 +54,7 @@ def test_names_and_codes_are_unique():
         (outcome(ending=TimedOut(limit=5), stage="run1"), "timed-out", {"limit": 5}),
         (outcome(ending=Exited(code=0, done=False), stage="run1"), "exited", {"exit_code": 0, "done": False}),
         (raised("index out of bounds: 0 <= tmp2 < 100L"), "raised", {"symptom": "index-out-of-bounds"}),
+        (raised("index out of bounds: 0 <= tmp2"), "raised", {"symptom": "index-out-of-bounds", "variable": "tmp2"}),
         (raised("UNKNOWN"), "raised", {"symptom": "other", "line": "RuntimeError: UNKNOWN"}),
         (
             outcome(

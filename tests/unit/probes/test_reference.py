@@ -14,7 +14,7 @@ from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.run import Request, Signalled, TimedOut
 from aotidoctor.probes import reference
 from tests.unit.localize.test_comparison import FEW, SAME, compared, leaf, weight
-from tests.unit.probes.outcomes import case, history, outcome
+from tests.unit.probes.outcomes import case, history, outcome, raised
 
 OK = outcome(outputs=[[{"digest": "aa"}]])
 ROUNDING = {"verdict": "both-within", "judged": "both-within", "error": 0.4, "reference_error": 24.0, "allowed": 200.0}
@@ -213,6 +213,14 @@ def test_the_request_holds_what_was_asked_for():
     assert (request.payload.rtol, request.payload.atol) == (((None, 0.1), ("result", 0.2)), ())
     assert (request.payload.measure, request.payload.calls) == (True, 1)
     assert Options().tolerances.of("result", 0) is None
+
+
+@pytest.mark.parametrize(("paths", "asked"), [((), True), (("args[0]",), False)])
+def test_an_index_that_no_input_explains_is_shown_to_the_reference(paths, asked):
+    given = case(reference="exported.pt2")
+    blamed = Evidence(code="AD-RUN-022", kind="index", severity=Severity.INFO, subject="k", observed="", expected="", facts={"paths": paths})  # fmt: skip
+    known = history(blamed, plain_run=raised("index out of bounds: 0 <= tmp1"))
+    assert isinstance(reference.plan(given, known), Request) is asked
 
 
 def refusal(error, *known, program=(), **refused):
