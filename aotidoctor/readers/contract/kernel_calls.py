@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.contract import BoundCheck, KernelBody, KernelCall, KernelParameter
@@ -251,31 +251,25 @@ _UPPER = re.compile(r"<=?([^<]+)$")
 _SUFFIX = re.compile(r"\b(\d+)L\b")
 
 
-@record
+@record(frozen=False)
 class KernelFacts:
-    """Facts of all kernels. ``baked_threads`` maps a kernel to the thread count its buffers were sized for."""
+    """Facts of all kernels. ``baked_threads`` maps a kernel to the thread count its buffers were sized for.
 
-    bounds: tuple[BoundCheck, ...]
-    bodies: tuple[KernelBody, ...]
-    baked_threads: Mapping[str, int]
-    random: tuple[tuple[str, str], ...]
-    nan: tuple[str, ...]
+    ``random`` are pairs of kernel and function, ``nan`` the kernels with a NaN constant, each once and in order.
+    """
 
-
-@record(kw_only=False, frozen=False)
-class _Gathered:
-    bounds: list[BoundCheck]
-    bodies: list[KernelBody]
-    baked: dict[str, int]
-    random: dict[tuple[str, str], None]
-    nan: dict[str, None]
+    bounds: list[BoundCheck] = field(default_factory=list)
+    bodies: list[KernelBody] = field(default_factory=list)
+    baked_threads: dict[str, int] = field(default_factory=dict)
+    random: dict[tuple[str, str], None] = field(default_factory=dict)
+    nan: dict[str, None] = field(default_factory=dict)
 
 
 def read_kernel_sources(
     sources: Mapping[str, str], launches: Mapping[str, TritonLaunch], wrapper_member: str | None
 ) -> KernelFacts:
     """Read the C++ kernels of ``sources`` (member to text) and the Triton kernels of ``launches``."""
-    gathered = _Gathered([], [], {}, {}, {})
+    facts = KernelFacts()
     for member, text in sources.items():
         starts = list(_FUNCTION.finditer(text))
         line, counted = 1, 0
@@ -288,22 +282,16 @@ def read_kernel_sources(
             line += text.count("\n", counted, start.start())
             counted = start.start()
             part = text[counted:end]
-            _read_source(gathered, start[1], part, line, member)
-            gathered.bodies.append(cpp_body(start[1], part, line, member))
+            _read_source(facts, start[1], part, line, member)
+            facts.bodies.append(cpp_body(start[1], part, line, member))
     for launch in launches.values():
-        _read_source(gathered, launch.name, launch.source, launch.line, wrapper_member)
+        _read_source(facts, launch.name, launch.source, launch.line, wrapper_member)
         if launch.source and wrapper_member is not None:
-            gathered.bodies.append(body_of(launch, wrapper_member))
-    return KernelFacts(
-        bounds=tuple(gathered.bounds),
-        bodies=tuple(gathered.bodies),
-        baked_threads=gathered.baked,
-        random=tuple(gathered.random),
-        nan=tuple(gathered.nan),
-    )
+            facts.bodies.append(body_of(launch, wrapper_member))
+    return facts
 
 
-def _read_source(gathered: _Gathered, kernel: str, text: str, line: int, member: str | None) -> None:
+def _read_source(facts: KernelFacts, kernel: str, text: str, line: int, member: str | None) -> None:
     """Read one kernel. Regular expressions are tried only where a word of theirs occurs: kernels are long texts."""
     counted = 0
     for found in _BOUND.finditer(text):
@@ -311,17 +299,17 @@ def _read_source(gathered: _Gathered, kernel: str, text: str, line: int, member:
         counted = found.start()
         upper = _UPPER.search(found[1])
         bound = _SUFFIX.sub(r"\1", upper[1].strip()) if upper is not None else ""
-        gathered.bounds.append(BoundCheck(kernel=kernel, text=found[1], bound=bound, line=line, member=member))
+        facts.bounds.append(BoundCheck(kernel=kernel, text=found[1], bound=bound, line=line, member=member))
     if "rand" in text:
-        gathered.random.update(dict.fromkeys((kernel, found[1]) for found in _RANDOM.finditer(text)))
+        facts.random.update(dict.fromkeys((kernel, found[1]) for found in _RANDOM.finditer(text)))
     if any(mark in text for mark in _NAN):
-        gathered.nan[kernel] = None
+        facts.nan[kernel] = None
     if "_arr[tid]" in text or "int64_t num_thread" in text:
         threads = _Threads()
         for mark in _THREADS.finditer(text):
             threads.see(mark)
         if threads.baked is not None:
-            gathered.baked[kernel] = threads.baked
+            facts.baked_threads[kernel] = threads.baked
 
 
 class _Threads:

@@ -113,7 +113,7 @@ def read_needs(
         cxx11_abi={"0": False, "1": True}.get(_first(_ABI, command) or ""),
         random_ops=_random(facts, kernels),
         uninitialized_ops=_uninitialized_reads(facts, kernels, unwritten),
-        nan_constants=facts.nan,
+        nan_constants=tuple(facts.nan),
     )
 
 
@@ -277,7 +277,7 @@ def read_contract(artifact: Artifact, model: ModelEntry) -> ModelContract | None
         symbols=list_symbols(call.leaves, symbols.definitions),
         constants=constructor.constants,
         kernels=kernels,
-        bound_checks=facts.bounds,
+        bound_checks=tuple(facts.bounds),
         # The proxy executor must find these registered; the operators of ATen itself always are.
         custom_ops=tuple(
             target
@@ -296,7 +296,7 @@ def read_contract(artifact: Artifact, model: ModelEntry) -> ModelContract | None
         problems=call.problems,
         readings=call.readings,
         open_leaves=call.problems[0] if call.readings else None,
-        bodies=facts.bodies,
+        bodies=tuple(facts.bodies),
         renamed=body.renamed,
         views=frozenset(body.view_shapes),
         buffer_devices={name: buffer.device_type for name, buffer in body.buffers.items()},

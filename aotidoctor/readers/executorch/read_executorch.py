@@ -183,15 +183,11 @@ def read_executorch(path: str, content: Blob, *, verify: bool = False) -> Execut
         root = Table(buffer := FlatBuffer(content.read_at, 0, min(length, content.size)), buffer.follow(0))
         found = _read_root(found, root, base, content)
     except (FlatbufferError, struct.error) as error:
-        cut = found.expected_size > content.size
-        return replace(found, kind="truncated" if cut else "malformed", problem=_cut(found) if cut else str(error))
+        found = replace(found, kind="malformed", problem=str(error))
     if found.expected_size > content.size:
-        return replace(found, kind="truncated", problem=_cut(found))
-    return _with_digests(found, content, verify=verify)
-
-
-def _cut(found: ExecutorchFile) -> str:
-    return f"{found.size:,} bytes, where its header states {found.expected_size:,}"
+        words = f"{found.size:,} bytes, where its header states {found.expected_size:,}"
+        return replace(found, kind="truncated", problem=words)
+    return found if found.problem is not None else _with_digests(found, content, verify=verify)
 
 
 def _header(head: bytes, size: int, *, program: bool) -> tuple[int, int, int]:
@@ -258,7 +254,8 @@ def _named(item: Table, spots: list[tuple[int, int]]) -> NamedBlob:
     match = _AOTI_KEY.fullmatch(key)
     tensor = None
     if layout is not None:
-        tensor = PlanTensor(dtype=_dtype(layout.number(0, "b")), shape=_sizes(layout, 1), dim_order=_order(layout, 2))
+        sizes, order = layout.numbers(1, "i", _MOST_DIMS), layout.numbers(2, "B", _MOST_DIMS)
+        tensor = PlanTensor(dtype=_dtype(layout.number(0, "b")), shape=sizes, dim_order=order)
     return NamedBlob(
         key=key, offset=spots[index][0], size=spots[index][1], tensor=tensor, promised=match[1] if match else None
     )
@@ -295,8 +292,8 @@ def _value(item: Table) -> PlanTensor | str:
     extra = tensor.table(9)
     return PlanTensor(
         dtype=_dtype(tensor.number(0, "b")),
-        shape=_sizes(tensor, 2),
-        dim_order=_order(tensor, 3),
+        shape=tensor.numbers(2, "i", _MOST_DIMS),
+        dim_order=tensor.numbers(3, "B", _MOST_DIMS),
         dynamic=tensor.number(8, "b") != 0,
         unbounded=tensor.number(8, "b") == _UNBOUNDED,
         fqn=(extra.text(1) or None) if extra is not None else None,
@@ -312,14 +309,6 @@ def _dtype(number: int) -> str:
 def _device(number: int, index: int) -> str:
     name = _DEVICES[number] if 0 <= number < len(_DEVICES) else f"device type {number}"
     return name if number == 0 else f"{name}:{index}"
-
-
-def _sizes(table: Table, index: int) -> tuple[int, ...]:
-    return table.numbers(index, "i", _MOST_DIMS)
-
-
-def _order(table: Table, index: int) -> tuple[int, ...]:
-    return table.numbers(index, "B", _MOST_DIMS)
 
 
 def _delegate(item: Table, method: str, payload: Callable[[int, int], bytes | None]) -> Delegate:

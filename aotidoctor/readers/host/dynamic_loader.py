@@ -59,15 +59,11 @@ class LibraryImage:
         return value
 
     def string(self, offset: int) -> str:
-        """The NUL-terminated string at file offset ``offset``."""
-        return self.bytes_at(offset).decode("utf-8", "replace")
-
-    def bytes_at(self, offset: int) -> bytes:
-        """The NUL-terminated bytes at file offset ``offset``, at most 64 KiB."""
+        """The NUL-terminated string at file offset ``offset``, at most 64 KiB."""
         end = self.data.find(b"\0", offset, offset + _NAME_LIMIT)
         if end < 0:
             raise ElfError(f"{self.path}: unterminated string at {offset}")
-        return self.data[offset:end]
+        return self.data[offset:end].decode("utf-8", "replace")
 
     def offset(self, address: int) -> int:
         """File offset of a virtual address."""
@@ -311,10 +307,7 @@ class LinkMap:
         """The image for a NEEDED name; None when the loader would say "cannot open shared object file"."""
         if name in self.found:
             return self.found[name]
-        if "/" in name:
-            candidates: Iterable[str] = (name,)
-        else:
-            candidates = self._candidates(name, rpath, runpath)
+        candidates = (name,) if "/" in name else self._candidates(name, rpath, runpath)
         image = next((image for path in candidates if (image := self._usable(path)) is not None), None)
         self._remember(name, image)
         return image

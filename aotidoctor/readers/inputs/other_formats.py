@@ -30,11 +30,11 @@ from aotidoctor.readers.inputs.torch_files import (
     Members,
     corrupt_error,
     has_dotted_names,
-    other_file,
     read_legacy,
     unsafe_error,
     wrong_format_error,
 )
+from aotidoctor.readers.package.package_layout import OTHER_MAGIC
 
 # .npy and .npz.
 
@@ -48,14 +48,9 @@ _ORDER = re.compile(r"'fortran_order':\s{0,20}(True|False)")
 _SHAPE = re.compile(r"'shape':\s{0,20}\(([\dL,\s]{0,2000})\)")
 
 
-def read_npy(path: str, data: memoryview, *, trusted: bool) -> FileContent:
-    """One array. Raises ``InputsError``."""
-    return FileContent(tree=Leaf(value=_array(path, path, data, trusted=trusted)), format="npy")
-
-
 def read_npz(members: Members, *, trusted: bool) -> FileContent:
     """Named arrays, in file order. Raises ``InputsError``."""
-    names = members.names()
+    names = tuple(members.infos)
     arrays = tuple(Leaf(value=_array(members.path, name, members.read(name), trusted=trusted)) for name in names)
     keys = tuple(name.removesuffix(".npy") for name in names)
     tree = Container(type="dict", children=arrays, keys=keys)
@@ -248,10 +243,36 @@ def _safetensors_tensor(path: str, name: str, entry: JsonValue, values: memoryvi
 
 
 # The format by the first bytes.
+_MAGIC = (
+    (b"\x7fELF", "a shared library or program (ELF)"),
+    (b"MZ", "a Windows program"),
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    *OTHER_MAGIC,
+    (b"PAR1", "a Parquet file"),
+    (b"version https://git-lfs", "a git-lfs pointer, not the file itself"),
+    (b"<", "an HTML or XML page"),
+)
+
+
+def other_file(head: bytes) -> str:
+    """The nature of a file by its first bytes, when no reader takes it."""
+    stripped = head.lstrip()
+    for magic, name in _MAGIC:
+        if stripped.startswith(magic):
+            return name
+    if len(head) > 262 and head[257:262] == b"ustar":
+        return "a tar file (torch.save before 0.1.10 wrote such)"
+    text = head[:200].decode("utf-8", "replace")
+    if text.isprintable() or all(letter.isprintable() or letter.isspace() for letter in text):
+        return f"text ({text.strip().splitlines()[0][:60]!r})" if text.strip() else "blank text"
+    return f"an unknown format (first bytes {head[:4].hex(' ')})"
+
+
 def read_other_format(path: str, data: memoryview, head: bytes, *, trusted: bool) -> FileContent:
     """The content of ``data``, which begins with ``head`` (512 bytes or all). Raises ``InputsError``."""
     if head[:6] == NPY_MAGIC:
-        return read_npy(path, data, trusted=trusted)
+        return FileContent(tree=Leaf(value=_array(path, path, data, trusted=trusted)), format="npy")
     if is_safetensors(data):
         return read_safetensors(path, data)
     if head[0] == 0x80 and len(head) > 1 and head[1] <= 5:

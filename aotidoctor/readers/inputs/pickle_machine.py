@@ -247,20 +247,12 @@ def _push(read: Callable[[PickleMachine], Value]) -> Step:
     return step
 
 
-def _text(size: int) -> Step:
-    return _push(lambda machine: machine.take(machine.number(size)).decode("utf-8", "surrogatepass"))
-
-
-def _python2_text(size: int) -> Step:
-    return _push(lambda machine: machine.take(machine.number(size)).decode("latin-1"))
+def _text(size: int, encoding: str = "utf-8", errors: str = "surrogatepass") -> Step:
+    return _push(lambda machine: machine.take(machine.number(size)).decode(encoding, errors))
 
 
 def _bytes(size: int) -> Step:
     return _push(lambda machine: machine.take(machine.number(size)))
-
-
-def _unsigned(size: int) -> Step:
-    return _push(lambda machine: machine.number(size))
 
 
 def _long(size: int) -> Step:
@@ -282,10 +274,6 @@ def _get(machine: PickleMachine, key: int) -> Value:
     if key not in machine.memo:
         raise BadPickleError(f"memo {key} is not set")
     return machine.memo[key]
-
-
-def _skip(size: int) -> Step:
-    return lambda machine: machine.take(size)
 
 
 def _decimal(machine: PickleMachine) -> Value:
@@ -317,9 +305,9 @@ def _items(kind: str) -> Step:
     return _push(lambda _: Items(kind))
 
 
-def _marked_dict(machine: PickleMachine) -> None:
+def _marked_dict(machine: PickleMachine) -> Value:
     items = machine.since_mark()
-    machine.stack.append(Entries(list(zip(items[::2], items[1::2], strict=False))))
+    return Entries(list(zip(items[::2], items[1::2], strict=False)))
 
 
 def _global_lines(machine: PickleMachine) -> Value:
@@ -332,12 +320,6 @@ def _stack_global(machine: PickleMachine) -> None:
     if not isinstance(name, str) or not isinstance(module, str):
         raise BadPickleError("the name of a global is not text")
     machine.stack.append(machine.note_global(module, name))
-
-
-def _instance(machine: PickleMachine) -> None:
-    function = _global_lines(machine)
-    args = tuple(machine.since_mark())
-    machine.stack.append(PickleCall(function, args))
 
 
 def _object(machine: PickleMachine) -> None:
@@ -376,16 +358,16 @@ OPCODES: Mapping[int, Step] = {
         "F": _push(lambda machine: float(machine.line())),
         "G": _push(lambda machine: float(struct.unpack(">d", machine.take(8))[0])),
         "J": _push(lambda machine: machine.number(4, signed=True)),
-        "K": _unsigned(1),
-        "M": _unsigned(2),
+        "K": _push(lambda machine: machine.number(1)),
+        "M": _push(lambda machine: machine.number(2)),
         "\x8a": _long(1),
         "\x8b": _long(4),
         "N": _constant(None),
         "\x88": _constant(True),
         "\x89": _constant(False),
         "S": _push(lambda machine: machine.line()[1:-1].decode("unicode_escape", "replace")),
-        "T": _python2_text(4),
-        "U": _python2_text(1),
+        "T": _text(4, "latin-1", "strict"),
+        "U": _text(1, "latin-1", "strict"),
         "V": _push(lambda machine: machine.line().decode("raw-unicode-escape", "replace")),
         "X": _text(4),
         "\x8c": _text(1),
@@ -404,7 +386,7 @@ OPCODES: Mapping[int, Step] = {
         "a": lambda machine: machine.append([machine.pop()]),
         "e": lambda machine: machine.append(machine.since_mark()),
         "}": _push(lambda _: Entries()),
-        "d": _marked_dict,
+        "d": _push(_marked_dict),
         "s": lambda machine: machine.set_items([machine.pop(), machine.pop()][::-1]),
         "u": lambda machine: machine.set_items(machine.since_mark()),
         "\x8f": _items("set"),
@@ -419,7 +401,7 @@ OPCODES: Mapping[int, Step] = {
         "j": _push(lambda machine: _get(machine, machine.number(4))),
         "c": _push(_global_lines),
         "\x93": _stack_global,
-        "i": _instance,
+        "i": _push(lambda machine: PickleCall(_global_lines(machine), tuple(machine.since_mark()))),
         "o": _object,
         "R": PickleMachine.call,
         "\x81": lambda machine: machine.call(new=True),
@@ -430,7 +412,7 @@ OPCODES: Mapping[int, Step] = {
         "\x82": _extension(1),
         "\x83": _extension(2),
         "\x84": _extension(4),
-        "\x80": _skip(1),
-        "\x95": _skip(8),
+        "\x80": lambda machine: machine.take(1),
+        "\x95": lambda machine: machine.take(8),
     }.items()
 }

@@ -171,7 +171,8 @@ def read_examples(archive: ProgramArchive) -> dict[str, TensorDesc]:
 def _open(path: str) -> memoryview:
     """The bytes of a regular file; large files are mapped, not read."""
     try:
-        with open(path, "rb", opener=_without_waiting) as stream:
+        # Without waiting for the other end of a named pipe.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | O_NONBLOCK | O_BINARY)) as stream:
             status = os.fstat(stream.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise wrong_format_error(path, "no regular file", expected="a file")
@@ -186,18 +187,13 @@ def _open(path: str) -> memoryview:
         raise missing_error(path, getattr(error, "strerror", None) or str(error), kind="unreadable") from error
 
 
-def _without_waiting(path: str, flags: int) -> int:
-    """Open without waiting for the other end of a named pipe."""
-    return os.open(path, flags | O_NONBLOCK | O_BINARY)
-
-
 def _content(path: str, data: memoryview, *, trusted: bool) -> FileContent:
     if not len(data):
         raise corrupt_error(path, path, "an empty file")
     head = bytes(data[:512])
     if head[:4] in (_ZIP, b"PK\x05\x06"):
         members = open_members(path, data)
-        names = members.names()
+        names = tuple(members.infos)
         what = other_zip(names)
         if what is not None:
             raise wrong_format_error(path, what)

@@ -7,8 +7,6 @@ of a file of weights no values are read.
 from __future__ import annotations
 
 import mmap
-import struct
-import zipfile
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -24,14 +22,13 @@ from aotidoctor.model.torch_names import ITEMSIZE, SAFETENSORS_DTYPES, contiguou
 from aotidoctor.readers.inputs.describe_pickle import Describer, TensorReader
 from aotidoctor.readers.inputs.other_formats import is_safetensors, known_sizes, read_header
 from aotidoctor.readers.inputs.pickle_machine import load_pickle
-from aotidoctor.readers.inputs.tensor_values import FileStorage, MalformedError, decode
+from aotidoctor.readers.inputs.tensor_values import FileStorage, decode
 from aotidoctor.readers.inputs.torch_files import (
-    MAX_MEMBERS,
-    MappedPart,
-    Members,
     corrupt_error,
     find_pickle,
     nested_storage,
+    open_members,
+    pickle_errors,
     storages_of,
 )
 
@@ -44,17 +41,12 @@ def read_saved_state(path: str, state: PickledState) -> dict[str, ArchivePayload
             data = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
         data = data[state.offset : state.offset + state.size]
         return _tensors(path, state.member, data)
-    except (OSError, ValueError, RecursionError, MemoryError, struct.error, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
         raise corrupt_error(path, state.member, f"a file that cannot be read ({error})") from error
 
 
 def _tensors(path: str, member: str, data: memoryview) -> dict[str, ArchivePayload]:
-    with zipfile.ZipFile(MappedPart(data)) as archive:
-        infos = archive.infolist()
-    if len(infos) > MAX_MEMBERS or len({info.filename for info in infos}) < len(infos):
-        raise corrupt_error(path, member, f"{len(infos)} members, or two with one name", "a file of torch.save")
-    has_crc = any(info.CRC for info in infos)
-    members = Members(path, data, {info.filename: info for info in infos}, has_crc=has_crc)
+    members = open_members(path, data)
     pickle = find_pickle(members)
     if pickle is None:
         raise corrupt_error(path, member, "no data.pkl", "a file of torch.save")
@@ -63,10 +55,8 @@ def _tensors(path: str, member: str, data: memoryview) -> dict[str, ArchivePaylo
     loaded = load_pickle(bytes(members.read(pickle)))
     if loaded.problem is not None:
         raise corrupt_error(path, member, f"a damaged pickle ({loaded.problem})", "a complete pickle")
-    try:
+    with pickle_errors(path, member):
         tree = Describer(TensorReader(resolve, nested_storage(path), stats_left=0)).tree(loaded.value)
-    except MalformedError as error:
-        raise corrupt_error(path, error.subject or member, error.observed, error.expected) from error
     if not isinstance(tree, Container):
         raise corrupt_error(path, member, "a single value", "a dict of tensors")
     pairs = zip(tree.keys, tree.children, strict=False)
@@ -79,7 +69,12 @@ def _payload(name: str, child: Tree[LeafValue], member: str, known: dict[str, Fi
         return ArchivePayload(stored=StoredTensor(fqn=name, problem="no tensor"), member=member)
     storage = None if value.storage is None else known.get(value.storage)
     data = None if storage is None else storage.data
-    problem = _no_bytes(value, storage)
+    # Why the bytes of the storage are not those of the tensor.
+    problem = None
+    if data is None or value.layout != "strided" or value.quantized or value.conj or value.neg:
+        problem = f"a tensor of a different kind ({value.layout})"
+    elif storage is not None and storage.big_endian:
+        problem = "values of a big-endian machine"
     stored = StoredTensor(
         fqn=name,
         dtype=value.dtype,
@@ -93,14 +88,6 @@ def _payload(name: str, child: Tree[LeafValue], member: str, known: dict[str, Fi
     )
     parameter = value.subclass == "Parameter"
     return ArchivePayload(stored=stored, member=member, nbytes=value.storage_nbytes, parameter=parameter)
-
-
-def _no_bytes(value: TensorDesc, storage: FileStorage | None) -> str | None:
-    """The reason why the bytes of the storage are not those of the tensor; None when they are."""
-    plain = value.layout == "strided" and not value.quantized and not value.conj and not value.neg
-    if storage is None or storage.data is None or not plain:
-        return f"a tensor of a different kind ({value.layout})"
-    return "values of a big-endian machine" if storage.big_endian else None
 
 
 # Files of weights.

@@ -151,20 +151,8 @@ MAX_BYTES = 256 << 10
 # What is read on demand, in bytes from the first to the last element.
 MAX_SPAN = 16 << 20
 
-_CODES = {
-    "bool": "B",
-    "uint8": "B",
-    "int8": "b",
-    "int16": "h",
-    "uint16": "H",
-    "int32": "i",
-    "uint32": "I",
-    "int64": "q",
-    "uint64": "Q",
-    "float16": "e",
-    "float32": "f",
-    "float64": "d",
-}
+_CODED = ("bool", "uint8", "int8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+_CODES = dict(zip((*_CODED, "float16", "float32", "float64"), "BBbhHiIqQefd", strict=True))
 _PARTS = {"complex64": "float32", "complex128": "float64", "complex32": "float16"}
 
 
@@ -298,22 +286,8 @@ def summarise_complex(parts: Sequence[int] | Sequence[float]) -> ValueStats:
 
 
 # Arrays and scalars of numpy, and numpy's names of dtypes.
-_KINDS = {
-    "b1": "bool",
-    "i1": "int8",
-    "i2": "int16",
-    "i4": "int32",
-    "i8": "int64",
-    "u1": "uint8",
-    "u2": "uint16",
-    "u4": "uint32",
-    "u8": "uint64",
-    "f2": "float16",
-    "f4": "float32",
-    "f8": "float64",
-    "c8": "complex64",
-    "c16": "complex128",
-}
+_SIZES = {"int": (1, 2, 4, 8), "uint": (1, 2, 4, 8), "float": (2, 4, 8), "complex": (8, 16)}
+_KINDS = {f"{kind[0]}{size}": f"{kind}{8 * size}" for kind, sizes in _SIZES.items() for size in sizes} | {"b1": "bool"}
 
 
 def torch_dtype(code: str) -> str | None:

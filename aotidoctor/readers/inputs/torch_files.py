@@ -13,7 +13,8 @@ import io
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.evidence import list_names
@@ -63,16 +64,14 @@ MAX_NAMED = 10
 FORMS = "tensors as a tuple or list of arguments, {'args', 'kwargs'}, (args, kwargs), one tensor or a dict of kwargs"
 
 
+def _error(where: str, cause: str, subject: str, observed: str, expected: str) -> InputsError:
+    text = f"{where}: observed {observed}, expected {expected}"
+    return InputsError(text, cause=f"inputs-file-{cause}", subject=subject, observed=observed, expected=expected)
+
+
 def corrupt_error(path: str, subject: str, observed: str, expected: str = "a complete file") -> InputsError:
     """The error for a file that is damaged at ``subject`` (a member, a record, the file)."""
-    where = path if subject == path else f"{path}: {subject}"
-    return InputsError(
-        f"{where}: observed {observed}, expected {expected}",
-        cause="inputs-file-corrupt",
-        subject=subject,
-        observed=observed,
-        expected=expected,
-    )
+    return _error(path if subject == path else f"{path}: {subject}", "corrupt", subject, observed, expected)
 
 
 def missing_error(path: str, observed: str, *, kind: str = "missing") -> InputsError:
@@ -101,13 +100,7 @@ def unsafe_error(path: str, names: Sequence[str]) -> InputsError:
 
 def wrong_format_error(path: str, observed: str, *, subject: str | None = None, expected: str = FORMS) -> InputsError:
     """The error for a sound file that holds no inputs."""
-    return InputsError(
-        f"{path}: observed {observed}, expected {expected}",
-        cause="inputs-file-format",
-        subject=subject or path,
-        observed=observed,
-        expected=expected,
-    )
+    return _error(path, "format", subject or path, observed, expected)
 
 
 # Members of zip files.
@@ -130,10 +123,6 @@ class Members:
     has_crc: bool
     crc_left: int = CRC_TOTAL
     unchecked: int = 0
-
-    def names(self) -> tuple[str, ...]:
-        """All names, in the order of the directory."""
-        return tuple(self.infos)
 
     def read(self, name: str) -> memoryview:
         """The bytes of a member: a view of the file when it is stored. Raises ``InputsError`` when it is damaged."""
@@ -283,35 +272,6 @@ def other_zip(names: Sequence[str]) -> str | None:
     return None
 
 
-_MAGIC = (
-    (b"\x7fELF", "a shared library or program (ELF)"),
-    (b"MZ", "a Windows program"),
-    (b"\x89PNG", "a PNG image"),
-    (b"\xff\xd8\xff", "a JPEG image"),
-    (b"\x1f\x8b", "gzip-compressed data"),
-    (b"\x28\xb5\x2f\xfd", "zstd-compressed data"),
-    (b"\x89HDF\r\n", "an HDF5 file"),
-    (b"GGUF", "a GGUF model"),
-    (b"PAR1", "a Parquet file"),
-    (b"version https://git-lfs", "a git-lfs pointer, not the file itself"),
-    (b"<", "an HTML or XML page"),
-)
-
-
-def other_file(head: bytes) -> str:
-    """The nature of a file by its first bytes, when no reader takes it."""
-    stripped = head.lstrip()
-    for magic, name in _MAGIC:
-        if stripped.startswith(magic):
-            return name
-    if len(head) > 262 and head[257:262] == b"ustar":
-        return "a tar file (torch.save before 0.1.10 wrote such)"
-    text = head[:200].decode("utf-8", "replace")
-    if text.isprintable() or all(letter.isprintable() or letter.isspace() for letter in text):
-        return f"text ({text.strip().splitlines()[0][:60]!r})" if text.strip() else "blank text"
-    return f"an unknown format (first bytes {head[:4].hex(' ')})"
-
-
 # From a pickle to its content.
 def pickle_content(
     path: str, loaded: LoadedPickle, reader: TensorReader, *, member: str, format_: str, trusted: bool
@@ -326,13 +286,19 @@ def pickle_content(
         raise corrupt_error(path, member, f"a damaged pickle ({loaded.problem})", "a complete pickle")
     if what is not None:
         raise wrong_format_error(path, what)
+    with pickle_errors(path, member):
+        return FileContent(tree=Describer(reader).call_of(loaded.value), format=format_, foreign=loaded.foreign)
+
+
+@contextmanager
+def pickle_errors(path: str, member: str) -> Iterator[None]:
+    """Raise what a pickle is not as the error of the file, whose record ``member`` it is."""
     try:
-        tree = Describer(reader).call_of(loaded.value)
+        yield
     except TooManyPartsError as error:
         raise wrong_format_error(path, error.observed) from error
     except MalformedError as error:
         raise corrupt_error(path, error.subject or member, error.observed, error.expected) from error
-    return FileContent(tree=tree, format=format_, foreign=loaded.foreign)
 
 
 # Files without a zip directory.
@@ -369,7 +335,8 @@ def _legacy(
     names = [str(key)[:80] for key in keys.value.items if isinstance(key, (str, int))]
     # Count and bytes of each. They are little-endian on every machine; torch does not read what `system` says.
     position = keys.end
-    ids = _ids(path, loaded)
+    with pickle_errors(path, "object"):
+        ids = {wanted.key: wanted for wanted in map(storage_id, loaded.persistents)}
     found: dict[str, FileStorage] = {}
     for name in names:
         wanted = ids.get(name)
@@ -384,15 +351,6 @@ def _legacy(
         found[name] = FileStorage(key=name, dtype=wanted.dtype, nbytes=size, device=wanted.device, data=view)
         position += 8 + size
     return loaded, found
-
-
-def _ids(path: str, loaded: LoadedPickle) -> dict[str, StorageId]:
-    try:
-        return {wanted.key: wanted for wanted in map(storage_id, loaded.persistents)}
-    except TooManyPartsError as error:
-        raise wrong_format_error(path, error.observed) from error
-    except MalformedError as error:
-        raise corrupt_error(path, "object", error.observed, error.expected) from error
 
 
 def _resolver(storages: dict[str, FileStorage]) -> Callable[[StorageId], FileStorage]:
@@ -433,7 +391,7 @@ def _read_embedded(path: str, data: memoryview, index: int) -> FileStorage:
 
 def find_pickle(members: Members) -> str | None:
     """The name of the record that holds the object, None when this is no such file."""
-    names = [name for name in members.names() if name == "data.pkl" or name.endswith("/data.pkl")]
+    names = [name for name in members.infos if name == "data.pkl" or name.endswith("/data.pkl")]
     return min(names, key=len, default=None)
 
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
@@ -365,11 +365,6 @@ def constant_size(tensor: StoredTensor) -> int | None:
     return math.prod(tensor.shape) * ITEMSIZE[tensor.dtype]
 
 
-def total_size(tensors: Iterable[StoredTensor]) -> int:
-    """Bytes of all of them together, as far as they are known."""
-    return sum(constant_size(tensor) or 0 for tensor in tensors)
-
-
 # Stamps: whether the constants are the stamped ones.
 # More bytes of constants are not hashed by a command that only reads.
 MOST_BYTES = 64 << 20
@@ -390,7 +385,7 @@ def read_stamp(artifact: Artifact, model: ModelEntry, contract: ModelContract | 
         return seen
     stored = read_constants(artifact, model, contract.constants, contract.weights)
     known = {name: tensor for name, tensor in stored.items() if name in stamp.weights}
-    size = total_size(known.values())
+    size = sum(constant_size(tensor) or 0 for tensor in known.values())
     if size > MOST_BYTES:
         return replace(
             seen, unread=f"{size >> 20} MiB of constants: more than {MOST_BYTES >> 20} MiB are not hashed here"

@@ -132,33 +132,24 @@ def _read_versions(elf: Elf, tags: Mapping[int, list[int]], strings: bytes) -> d
     found: dict[int, tuple[str, str]] = {}
     if _VERNEED not in tags:
         return found
-    position = tags[_VERNEED][0]
-    for _ in range(min(_one(tags, _VERNEEDNUM), 4096)):
-        data = elf.read_vaddr(position, 16)
-        if len(data) < 16:
-            raise ElfError("the version requirements lead out of the file")
-        _, count, file, first, step = struct.unpack(f"{elf.order}2H3I", data)
+    for at, (_, count, file, first, _) in _linked(elf, tags[_VERNEED][0], "2H3I", _one(tags, _VERNEEDNUM)):
         library = string_at(strings, file)
-        for index, name in _read_version_names(elf, position + first, count):
-            found[index] = (string_at(strings, name), library)
-        if step == 0:
-            break
-        position += step
+        for _, (_, _, index, name, _) in _linked(elf, at + first, "I2H2I", count):
+            found[index & 0x7FFF] = (string_at(strings, name), library)
     return found
 
 
-def _read_version_names(elf: Elf, position: int, count: int) -> list[tuple[int, int]]:
-    rows = []
+def _linked(elf: Elf, position: int, form: str, count: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Rows of 16 bytes with their places; the last number of each is the distance to the next one."""
     for _ in range(min(count, 4096)):
         data = elf.read_vaddr(position, 16)
         if len(data) < 16:
             raise ElfError("the version requirements lead out of the file")
-        _, _, index, name, step = struct.unpack(f"{elf.order}I2H2I", data)
-        rows.append((index & 0x7FFF, name))
-        if step == 0:
-            break
-        position += step
-    return rows
+        row = struct.unpack(elf.order + form, data)
+        yield position, row
+        if row[-1] == 0:
+            return
+        position += row[-1]
 
 
 # Symbols.

@@ -31,7 +31,7 @@ _ANNEX = (b"/annex/objects/", b"../.git/annex/objects/", b".git/annex/objects/")
 _LEGACY_TORCH_SAVE = bytes.fromhex("8a0a6cfc9c46f9206aa850192e")
 _MACHO = (b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe")
 _MACHO_FAT = b"\xca\xfe\xba\xbe"
-_OTHER_MAGIC = (
+OTHER_MAGIC = (
     (b"\x1f\x8b", "gzip-compressed data"),
     (b"BZh", "bzip2-compressed data"),
     (b"\xfd7zXZ\0", "xz-compressed data"),
@@ -121,7 +121,7 @@ def first_line(head: bytes) -> str | None:
 
 
 def _sniff_rest(head: bytes) -> tuple[ArtifactKind, str | None]:
-    for magic, words in _OTHER_MAGIC:
+    for magic, words in OTHER_MAGIC:
         if head.startswith(magic):
             return ArtifactKind.OTHER, words
     if (kind := _EXECUTORCH.get(head[4:8]) or _EXECUTORCH.get(head[8:12])) is not None:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 
 from aotidoctor.model.artifact import ExternNode, Metadata, ModelEntry, SharedObject
-from aotidoctor.model.record import JsonValue, as_list, as_object
+from aotidoctor.model.record import JsonObject, JsonValue, as_list, as_object
 from aotidoctor.readers.package.blob import Blob, JsonError, as_text, clean_surrogates, decode, parse_json
 from aotidoctor.readers.package.elf import ElfError, read_header
 from aotidoctor.readers.package.package_layout import INFLATE_LIMIT, PackageMember
@@ -142,14 +142,9 @@ STAMP_KEY = "AOTIDOCTOR_STAMP"
 
 def parse_metadata(member: str, data: bytes | None) -> Metadata:
     """One ``*_metadata.json``. Values that are no strings appear as JSON text, with a problem."""
-    if data is None:
-        return Metadata(member=member, problem="not-json: it could not be read")
-    try:
-        parsed = parse_json(data)
-    except JsonError as error:
-        return Metadata(member=member, problem=f"not-json: {error}")
-    if not isinstance(parsed, dict):
-        return Metadata(member=member, problem=f"not-object: a JSON {type(parsed).__name__}")
+    parsed = _object(data)
+    if isinstance(parsed, str):
+        return Metadata(member=member, problem=parsed)
     values = {
         clean_surrogates(key): clean_surrogates(value) if isinstance(value, str) else json.dumps(value)
         for key, value in parsed.items()
@@ -159,16 +154,22 @@ def parse_metadata(member: str, data: bytes | None) -> Metadata:
     return Metadata(member=member, values=values, problem=problem, stamp=values.pop(STAMP_KEY, None))
 
 
-def parse_extern_nodes(data: bytes | None) -> tuple[tuple[ExternNode, ...], str | None]:
-    """Nodes of the proxy-executor JSON, in call order, and a problem."""
+def _object(data: bytes | None) -> JsonObject | str:
+    """The JSON object of a file; a text that says why there is none."""
     if data is None:
-        return (), "not-json: it could not be read"
+        return "not-json: it could not be read"
     try:
         parsed = parse_json(data)
     except JsonError as error:
-        return (), f"not-json: {error}"
-    if not isinstance(parsed, dict):
-        return (), f"not-object: a JSON {type(parsed).__name__}"
+        return f"not-json: {error}"
+    return parsed if isinstance(parsed, dict) else f"not-object: a JSON {type(parsed).__name__}"
+
+
+def parse_extern_nodes(data: bytes | None) -> tuple[tuple[ExternNode, ...], str | None]:
+    """Nodes of the proxy-executor JSON, in call order, and a problem."""
+    parsed = _object(data)
+    if isinstance(parsed, str):
+        return (), parsed
     if not isinstance(parsed.get("nodes"), list):
         return (), "no-nodes: there is no list of nodes"
     return tuple(_extern_node(node) for node in as_list(parsed["nodes"])), None
@@ -176,10 +177,7 @@ def parse_extern_nodes(data: bytes | None) -> tuple[tuple[ExternNode, ...], str 
 
 def parse_kernel_information(data: bytes | None) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
     """``kernel:handle`` to ``stack_traces``, ``post_grad_nodes``, ``pre_grad_nodes``...; empty when unreadable."""
-    try:
-        parsed = as_object(parse_json(data or b""))
-    except JsonError:
-        return {}
+    parsed = _object(data)
     return {
         clean_surrogates(kernel): {
             # Since 2.14 an operator has sizes and a key as well, which are numbers, lists and a text.
@@ -189,18 +187,15 @@ def parse_kernel_information(data: bytes | None) -> Mapping[str, Mapping[str, tu
             )
             for key, value in facts.items()
         }
-        for kernel, facts in parsed.items()
+        for kernel, facts in (parsed.items() if isinstance(parsed, dict) else ())
         if isinstance(facts, dict)
     }
 
 
 def parse_build_folders(data: bytes | None) -> tuple[str, ...]:
     """The absolute folders of headers and libraries in one ``*_flags.json``; empty when unreadable."""
-    try:
-        parsed = as_object(parse_json(data or b""))
-    except JsonError:
-        return ()
-    named = [as_text(folder) for key in ("include_dirs", "libraries_dirs") for folder in as_list(parsed.get(key))]
+    parsed, keys = _object(data), ("include_dirs", "libraries_dirs")
+    named = [as_text(folder) for key in keys if isinstance(parsed, dict) for folder in as_list(parsed.get(key))]
     return tuple(folder for folder in named[:MAX_FOLDERS] if folder.startswith("/") and len(folder) <= LONGEST_PATH)
 
 
@@ -337,11 +332,8 @@ def _build_folders(items: Sequence[PackageMember]) -> tuple[str, ...]:
 
 def _compiler(items: Sequence[PackageMember]) -> str | None:
     """The compiler that the flags of the first source name."""
-    flags = next((item.read(METADATA_LIMIT) for item in items if item.name.endswith(_FLAGS[0])), None)
-    try:
-        return as_text(as_object(parse_json(flags or b"")).get("compiler"))[:300] or None
-    except JsonError:
-        return None
+    flags = _object(next((item.read(METADATA_LIMIT) for item in items if item.name.endswith(_FLAGS[0])), None))
+    return as_text(flags.get("compiler"))[:300] or None if isinstance(flags, dict) else None
 
 
 def _read_sources(items: Sequence[PackageMember], counts: Counts) -> dict[str, str]:

@@ -155,16 +155,14 @@ def archive_items(path: str, blob: Blob, entries: Sequence[ZipEntry]) -> list[Pa
     """One item per entry, in directory order; no checksum is compared."""
     return [
         archive_item(
-            (
-                Member(
-                    name=entry.name,
-                    size=entry.size,
-                    compressed_size=entry.compressed,
-                    crc=CrcState.NOT_READ,
-                    data_offset=entry.data_offset if entry.method == STORED and not entry.encrypted else None,
-                    path=path,
-                    is_symlink=stat.S_ISLNK(entry.mode),
-                )
+            Member(
+                name=entry.name,
+                size=entry.size,
+                compressed_size=entry.compressed,
+                crc=CrcState.NOT_READ,
+                data_offset=entry.data_offset if entry.method == STORED and not entry.encrypted else None,
+                path=path,
+                is_symlink=stat.S_ISLNK(entry.mode),
             ),
             entry,
             blob,
@@ -187,9 +185,7 @@ def zip_items(path: str) -> list[PackageMember] | None:
 def unchecked_items(path: str, blob: Blob) -> list[PackageMember] | None:
     """The members of the archive in ``blob``, their checksums not compared; None when it is none."""
     directory = read_zip_directory(blob)
-    if directory is None:
-        return None
-    return archive_items(path, blob, directory.entries)
+    return None if directory is None else archive_items(path, blob, directory.entries)
 
 
 # Directories and bare shared objects.

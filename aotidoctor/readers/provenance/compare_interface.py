@@ -34,6 +34,15 @@ class ProgramDifference:
     decisive: bool
 
 
+def program_difference(
+    aspect: str, kind: str, subject: str, package: str, program: str, *, decisive: bool = True
+) -> ProgramDifference:
+    """The difference of ``package`` and ``program`` at ``subject``."""
+    return ProgramDifference(
+        aspect=aspect, kind=kind, subject=subject, package=package, program=program, decisive=decisive
+    )
+
+
 @record
 class ProgramComparison:
     """Result of a comparison: the ``aspects`` that were compared, and what was ``left_out``, with the reason."""
@@ -75,7 +84,7 @@ def compare_call(contract: ModelContract, facts: ExportedFacts) -> ProgramCompar
             for paths in (ours, theirs)
         )
         subject = (ours if at < len(ours) else theirs)[at]
-        found = [_difference("call", kind, subject, package, program, decisive=True)]
+        found = [program_difference("call", kind, subject, package, program)]
         return ProgramComparison(differences=tuple(found), aspects=("call",))
     pairs = list(zip(contract.leaves, facts.leaves, strict=True))
     found = [difference for one, other in pairs for difference in _leaf(one, other, facts.ranges)]
@@ -83,7 +92,7 @@ def compare_call(contract: ModelContract, facts: ExportedFacts) -> ProgramCompar
     if spec is not None and other_spec is not None and spec != other_spec and _parsed(spec) != _parsed(other_spec):
         # Containers of another type around the same leaves; versions of torch spell some of them differently.
         package, program = "a call spec with different containers around the same leaves", "the program's containers"
-        found.append(_difference("call", "containers", "call spec", package, program, decisive=False))
+        found.append(program_difference("call", "containers", "call spec", package, program, decisive=False))
     if not any(item.aspect == "inputs" for item in found):
         found += _equal_size_differences(pairs)
     silent = [leaf.path for leaf in contract.leaves if leaf.kind == "tensor" and leaf.dtype is None]
@@ -105,17 +114,17 @@ def _leaf(one: LeafSpec, other: ProgramLeaf, ranges: Mapping[str, SizeRange]) ->
     if one.kind != other.kind:
         package, program = (f"a {kind}" if kind == "tensor" else "a value" for kind in (one.kind, other.kind))
         # The kind of a leaf that is never read is not certain.
-        yield _difference("call", "kind", one.path, package, program, decisive=one.used is not False)
+        yield program_difference("call", "kind", one.path, package, program, decisive=one.used is not False)
         return
     tensor = other.tensor
     if other.kind != "tensor" or tensor is None:
         return
     if None not in (one.dtype, tensor.dtype) and one.dtype != tensor.dtype:
-        yield _difference("inputs", "dtype", one.path, str(one.dtype), str(tensor.dtype), decisive=True)
+        yield program_difference("inputs", "dtype", one.path, str(one.dtype), str(tensor.dtype))
     yield from _dims(one, tensor, ranges)
     device = (tensor.device or "").partition(":")[0]
     if one.device_type and device and one.device_type != device:
-        yield _difference("inputs", "device", one.path, one.device_type, device, decisive=False)
+        yield program_difference("inputs", "device", one.path, one.device_type, device, decisive=False)
 
 
 def _dims(one: LeafSpec, tensor: ProgramTensor, ranges: Mapping[str, SizeRange]) -> Iterator[ProgramDifference]:
@@ -138,11 +147,11 @@ def _dims(one: LeafSpec, tensor: ProgramTensor, ranges: Mapping[str, SizeRange])
         both = [(a, b) for a, b in zip(constant, tensor.stride, strict=True) if a is not None and b.isdecimal()]
         if any(a != b for a, b in both) and not any(size in ("0", "1") for size in tensor.shape):
             package, program = (f"strides ({', '.join(map(str, found))})" for found in (constant, tensor.stride))
-            yield _difference("inputs", "strides", one.path, package, program, decisive=False)
+            yield program_difference("inputs", "strides", one.path, package, program, decisive=False)
 
 
 def _rank(one: LeafSpec, rank: int, shape: Sequence[str]) -> ProgramDifference:
-    return _difference("inputs", "rank", one.path, f"{rank} dims", f"{len(shape)} dims", decisive=True)
+    return program_difference("inputs", "rank", one.path, f"{rank} dims", f"{len(shape)} dims")
 
 
 def _size(subject: str, dim: Dim, size: str, ranges: Mapping[str, SizeRange]) -> ProgramDifference | None:
@@ -152,22 +161,22 @@ def _size(subject: str, dim: Dim, size: str, ranges: Mapping[str, SizeRange]) ->
     if size.isdecimal():
         if dim.static is None:
             known = dim.expr is not None and bool(dim.expr.symbols)
-            return _difference("inputs", "dynamic", subject, package, size, decisive=known)
+            return program_difference("inputs", "dynamic", subject, package, size, decisive=known)
         same = dim.static == int(size)
-        return None if same else _difference("inputs", "size", subject, str(dim.static), size, decisive=True)
+        return None if same else program_difference("inputs", "size", subject, str(dim.static), size)
     program = f"{size} in {_text(bounds.low)}..{_text(bounds.high)}"
     if dim.static is not None:
         outside = (bounds.low is not None and dim.static < min(bounds.low, 2)) or (
             bounds.high is not None and dim.static > bounds.high
         )
-        return _difference("inputs", "specialized", subject, str(dim.static), program, decisive=outside)
+        return program_difference("inputs", "specialized", subject, str(dim.static), program, decisive=outside)
     if dim.max is not None and bounds.high is not None and dim.max != bounds.high:
-        return _difference("inputs", "range", subject, package, program, decisive=dim.max > bounds.high)
+        return program_difference("inputs", "range", subject, package, program, decisive=dim.max > bounds.high)
     if dim.min is not None and bounds.low is not None and dim.min != bounds.low:
         # 0 and 1 are special to the compiler, which takes them back.
         special = dim.min == 2 and bounds.low < 2
         decisive = 2 <= dim.min < bounds.low
-        return None if special else _difference("inputs", "range", subject, package, program, decisive=decisive)
+        return None if special else program_difference("inputs", "range", subject, package, program, decisive=decisive)
     return None
 
 
@@ -190,20 +199,12 @@ def _equal_size_differences(pairs: Sequence[tuple[LeafSpec, ProgramLeaf]]) -> li
             known, at = theirs_of.setdefault(theirs, (ours, place))
             if known != ours:
                 package, program = f"{place} and {at} may differ", f"both are {theirs}"
-                return [_difference("inputs", "shared-size", place, package, program, decisive=True)]
+                return [program_difference("inputs", "shared-size", place, package, program)]
             known, at = ours_of.setdefault(ours, (theirs, place))
             if known != theirs:
                 package, program = f"{place} and {at} are equal", f"{theirs} and {known}, which may differ"
-                return [_difference("inputs", "shared-size", place, package, program, decisive=False)]
+                return [program_difference("inputs", "shared-size", place, package, program, decisive=False)]
     return []
-
-
-def _difference(
-    aspect: str, kind: str, subject: str, package: str, program: str, *, decisive: bool
-) -> ProgramDifference:
-    return ProgramDifference(
-        aspect=aspect, kind=kind, subject=subject, package=package, program=program, decisive=decisive
-    )
 
 
 # Outputs and constants. Constants of up to so many elements are written into the code.
@@ -222,7 +223,7 @@ def compare_outputs(contract: ModelContract, facts: ExportedFacts) -> ProgramCom
     if len(users) != contract.n_outputs:
         package, program = (f"{count} outputs" for count in (contract.n_outputs, len(users)))
         return ProgramComparison(
-            differences=(_make("outputs", "count", "result", package, program),), aspects=("outputs",)
+            differences=(program_difference("outputs", "count", "result", package, program),), aspects=("outputs",)
         )
     found = []
     for ours, theirs in zip(contract.outputs, users, strict=False) if len(contract.outputs) == len(users) else ():
@@ -232,13 +233,13 @@ def compare_outputs(contract: ModelContract, facts: ExportedFacts) -> ProgramCom
         if ours.dtype is not None and tensor.dtype is not None and ours.dtype != tensor.dtype:
             # Reductions (any, a product of int8) that lose the operator's small dtype: it becomes bool, or is promoted.
             sure = not (tensor.dtype in _SMALL and ours.dtype in ("bool", "int64"))
-            found.append(_make("outputs", "dtype", ours.path, ours.dtype, tensor.dtype, decisive=sure))
+            found.append(program_difference("outputs", "dtype", ours.path, ours.dtype, tensor.dtype, decisive=sure))
         if ours.shape is None or tensor.shape is None:
             continue
         fixed = [(_number(one), _number(other)) for one, other in zip(ours.shape, tensor.shape, strict=False)]
         if len(ours.shape) != len(tensor.shape) or any(None not in pair and pair[0] != pair[1] for pair in fixed):
             shapes = _result_shape(ours.shape), _result_shape(tensor.shape)
-            found.append(_make("outputs", "shape", ours.path, *shapes))
+            found.append(program_difference("outputs", "shape", ours.path, *shapes))
     return ProgramComparison(differences=tuple(found), aspects=("outputs",))
 
 
@@ -253,13 +254,15 @@ def compare_constants(contract: ModelContract, facts: ExportedFacts) -> ProgramC
             # Constants that the compiler makes have names of its own; parameters and buffers have the model's.
             if one.kind in ("parameter", "buffer") and not name.startswith("_"):
                 there = "no parameter or buffer of that name"
-                found.append(_make("constants", "name", name, f"a {one.kind} {name}", there))
+                found.append(program_difference("constants", "name", name, f"a {one.kind} {name}", there))
         elif (tensor := other.tensor) is not None:
             shape = tuple(map(str, one.shape)) if one.shape is not None else None
             if shape is not None and tensor.shape is not None and shape != tensor.shape:
-                found.append(_make("constants", "shape", name, _result_shape(shape), _result_shape(tensor.shape)))
+                found.append(
+                    program_difference("constants", "shape", name, _result_shape(shape), _result_shape(tensor.shape))
+                )
             elif None not in (one.dtype, tensor.dtype) and one.dtype != tensor.dtype:
-                found.append(_make("constants", "dtype", name, str(one.dtype), str(tensor.dtype)))
+                found.append(program_difference("constants", "dtype", name, str(one.dtype), str(tensor.dtype)))
     known = {constant.original_fqn for constant in contract.constants}
     absent = []
     for entry in facts.constants:
@@ -277,11 +280,3 @@ def _number(size: str) -> int | None:
 
 def _result_shape(sizes: Sequence[str]) -> str:
     return f"[{', '.join(sizes)}]"
-
-
-def _make(
-    aspect: str, kind: str, subject: str, package: str, program: str, *, decisive: bool = True
-) -> ProgramDifference:
-    return ProgramDifference(
-        aspect=aspect, kind=kind, subject=subject, package=package, program=program, decisive=decisive
-    )

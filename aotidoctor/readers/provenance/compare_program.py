@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.artifact import ExportedFacts, ModelEntry, ProgramLeaf, SizeRange
@@ -27,8 +28,11 @@ from aotidoctor.readers.provenance.compare_interface import (
     compare_constants,
     compare_outputs,
     join_comparisons,
+    program_difference,
 )
 
+_functions = partial(program_difference, "operators", "functions")
+_hint = partial(program_difference, "operators", decisive=False)
 # Functions: those of the program, and those that the code of the package computes.
 FUNCTIONS = frozenset({
     "acos", "asin", "atan", "celu", "cos", "cosh", "cumsum", "elu", "erf", "gelu", "hardsigmoid", "hardswish",
@@ -99,7 +103,7 @@ def compare_functions(
         ]
         subject = names[0] if names else contract.kernels[0].name
         computes = f"computes {list_names(new, 6)}" if new else f"does not compute {list_names(lost, 6)}"
-        return [_function_difference(subject, computes, list_names(lost, 6) or f"no {list_names(new, 6)}", sure=True)]
+        return [_functions(subject, computes, list_names(lost, 6) or f"no {list_names(new, 6)}")]
     return _modes(contract, facts, model)
 
 
@@ -115,7 +119,7 @@ def _exchanged_function(contract: ModelContract, facts: ExportedFacts) -> Progra
                 generated = [one.name for one in contract.kernels if one.kind in GENERATED]
                 names = {name for name in generated if f"_{named}_" in name}
                 place = kernel.name if kernel.kind in GENERATED or len(names) != 1 else names.pop()
-                return _function_difference(place, f"computes {named} in the node {node}", computed, sure=True)
+                return _functions(place, f"computes {named} in the node {node}", computed)
     return None
 
 
@@ -171,17 +175,11 @@ def _modes(contract: ModelContract, facts: ExportedFacts, model: ModelEntry | No
         return []
     # A compiler that lowers it wrongly gives the same.
     package, program = (f"gelu (approximate={one!r})" for one in (other, mode))
-    return [_function_difference(bodies[0].name, f"computes {package}", program, sure=False)]
+    return [_functions(bodies[0].name, f"computes {package}", program, decisive=False)]
 
 
 def _computes(text: str, function: str) -> bool:
     return re.search(rf"\b{function}\s*\(", text) is not None
-
-
-def _function_difference(subject: str, package: str, program: str, *, sure: bool) -> ProgramDifference:
-    return ProgramDifference(
-        aspect="operators", kind="functions", subject=subject, package=package, program=program, decisive=sure
-    )
 
 
 def _bare(target: str) -> str:
@@ -228,12 +226,6 @@ def compare_operators(contract: ModelContract, facts: ExportedFacts, model: Mode
         named = ", ".join(sorted(theirs)) or "none"
         found.insert(0, _hint("custom", extra[0], f"calls {', '.join(extra)}", f"custom operators: {named}"))
     return ProgramComparison(differences=tuple(found), aspects=("operators",))
-
-
-def _hint(kind: str, subject: str, package: str, program: str) -> ProgramDifference:
-    return ProgramDifference(
-        aspect="operators", kind=kind, subject=subject, package=package, program=program, decisive=False
-    )
 
 
 # Inputs that the package leaves open.

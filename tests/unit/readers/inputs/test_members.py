@@ -40,7 +40,7 @@ def opened(tmp_path, data):
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_what_is_sound_is_read(tmp_path, method):
     members = opened(tmp_path, archive(method))
-    assert (members.names(), bytes(members.read("a")), members.unchecked) == (("a",), DATA, 0)
+    assert (tuple(members.infos), bytes(members.read("a")), members.unchecked) == (("a",), DATA, 0)
 
 
 DEFLATED = zipfile.ZIP_DEFLATED
