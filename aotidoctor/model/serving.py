@@ -6,7 +6,7 @@ The text of config.pbtxt is in ``serving_config``; ``Settled`` is what the serve
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 
 from aotidoctor.model.artifact import Artifact, ModelEntry
@@ -187,7 +187,7 @@ class NotJudged:
 
 
 # NotJudged beside remarks is about a part of the model (an output whose type the package does not tell).
-RuleResult = Sequence[Remark | NotJudged]
+RuleResult = Iterable[Remark | NotJudged]
 Check = Callable[[ServedModel], RuleResult]
 
 

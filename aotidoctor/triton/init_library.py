@@ -9,12 +9,12 @@ import os
 import posixpath
 import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aotidoctor.model.evidence import Evidence, FileSource, list_names
-from aotidoctor.model.serving import Consequence, Remark, ServedModel, ServedVersion
+from aotidoctor.model.serving import Consequence, Remark, RuleResult, ServedModel, ServedVersion
 from aotidoctor.model.serving_config import (
     INIT_FUNCTION,
     PARAMETER,
@@ -116,7 +116,7 @@ def _other(path: str, target: str) -> str | None:
 
 
 # Weights beside the package, and who loads them.
-def check_sidecars(model: ServedModel) -> Sequence[Remark]:
+def check_sidecars(model: ServedModel) -> RuleResult:
     """Weights next to the package must be where an init library looks for them, and a library must load them.
 
     Versions: 26.07 and later have init libraries, which receive the version's folder; earlier releases have none.
@@ -128,27 +128,29 @@ def check_sidecars(model: ServedModel) -> Sequence[Remark]:
     """
     given = init_library(model)
     acts = given is not None and model.release.since(INIT_LIBRARY_SINCE)
-    found = [remark for version in model.served for remark in _beside(model, version, acts=acts)]
+    for version in model.served:
+        for remark in _beside(model, version, acts=acts):
+            yield remark
     tables = _tables(model.loose)
     if given is not None and tables and not any(_tables(version.files) for version in model.served):
         message = (
             f"{list_names(tables, 2)} are outside the folder of a version, and {INIT_FUNCTION} receives only that "
         )
-        found.append(
-            init_remark(
-                "misplaced",
-                given,
-                f"{message}that folder: the first inference fails.",
-                "move them into the version's folder",
-                seen=f"{model.name}/{tables[0]}",
-                wanted=f"{model.name}/<version>/{tables[0]}",
-                consequence=Consequence.REQUESTS_FAIL,
-            )
+        yield init_remark(
+            "misplaced",
+            given,
+            f"{message}that folder: the first inference fails.",
+            "move them into the version's folder",
+            seen=f"{model.name}/{tables[0]}",
+            wanted=f"{model.name}/<version>/{tables[0]}",
+            consequence=Consequence.REQUESTS_FAIL,
         )
-    return [*found, *(remark for version in model.served for remark in _unshipped_remarks(version))]
+    for version in model.served:
+        for remark in _unshipped_remarks(version):
+            yield remark
 
 
-def _beside(model: ServedModel, version: ServedVersion, *, acts: bool) -> Iterator[Remark]:
+def _beside(model: ServedModel, version: ServedVersion, *, acts: bool) -> RuleResult:
     """Sidecar files without, and an init library with nothing, in the version's folder."""
     tables = _tables(version.files)
     if tables and not acts:
@@ -178,7 +180,7 @@ def _beside(model: ServedModel, version: ServedVersion, *, acts: bool) -> Iterat
         )
 
 
-def _unshipped_remarks(version: ServedVersion) -> Iterator[Remark]:
+def _unshipped_remarks(version: ServedVersion) -> RuleResult:
     contract = version.contract
     if contract is None or contract.weights not in ("external", "disk") or contract.n_constants == 0:
         return

@@ -8,16 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, describe_failure
-from aotidoctor.model.serving import (
-    Consequence,
-    Needs,
-    NotJudged,
-    Release,
-    Remark,
-    RuleResult,
-    ServedModel,
-    ServingRule,
-)
+from aotidoctor.model.serving import Consequence, Needs, NotJudged, Release, Remark, ServedModel, ServingRule
 from aotidoctor.triton.call_spec import FIRST_RELEASE
 from aotidoctor.triton.rules import RULES
 
@@ -40,9 +31,9 @@ def judge_model(
     for rule in rules:
         missing = _missing(rule.needs, model)
         try:
-            found: RuleResult = rule.check(model) if missing is None else (NotJudged(reason=missing),)
+            found = [NotJudged(reason=missing)] if missing is not None else list(rule.check(model))
         except Exception:  # noqa: BLE001 - a broken rule must not cost the rest of the report
-            found = (NotJudged(reason=describe_failure()),)
+            found = [NotJudged(reason=describe_failure())]
         for item in found:
             if isinstance(item, NotJudged):
                 not_checked.append(NotChecked(code=rule.code, name=f"{model.name} {rule.id}", reason=item.reason))

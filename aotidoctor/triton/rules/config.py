@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotidoctor.model.serving import Consequence, Family, Needs, Remark, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, Remark, RuleResult, ServedModel
 from aotidoctor.model.serving_config import TOP
 from aotidoctor.triton.rules.core import refusals
 
@@ -17,7 +15,7 @@ _HINTS = (
 
 
 @RULES.rule("R1", "the server refuses config.pbtxt", Consequence.FAILS_TO_LOAD, needs=Needs.NOTHING, last_seen="26.11")
-def text_parses(model: ServedModel) -> Sequence[Remark]:
+def text_parses(model: ServedModel) -> RuleResult:
     """The text must parse as a model configuration in protobuf's text format, with values that the core accepts.
 
     Versions: all.
@@ -32,19 +30,18 @@ def text_parses(model: ServedModel) -> Sequence[Remark]:
     written { key: "K" value { string_value: "V" } }.
     """
     if model.parse_problem is None:
-        return tuple(refusals(model))
+        yield from tuple(refusals(model))
+        return
     lines = model.text.split("\n")
     line = lines[model.parse_at.line - 1] if model.parse_at is not None and model.parse_at.line <= len(lines) else ""
-    return (
-        Remark(
-            kind="does-not-parse",
-            message="the model is not loaded: the server reports 'failed to read text proto from' and the place.",
-            observed=model.parse_problem,
-            expected="protobuf text format of inference.ModelConfig",
-            remedy=_parse_hint(model.text, line, model.parse_problem),
-            at=model.parse_at or TOP,
-            facts={"text": line.strip()[:160]},
-        ),
+    yield Remark(
+        kind="does-not-parse",
+        message="the model is not loaded: the server reports 'failed to read text proto from' and the place.",
+        observed=model.parse_problem,
+        expected="protobuf text format of inference.ModelConfig",
+        remedy=_parse_hint(model.text, line, model.parse_problem),
+        at=model.parse_at or TOP,
+        facts={"text": line.strip()[:160]},
     )
 
 
@@ -68,7 +65,7 @@ def _parse_hint(text: str, line: str, problem: str) -> str:
 @RULES.rule(
     "R6", "the name is not that of the folder", Consequence.FAILS_TO_LOAD, needs=Needs.CONFIG, last_seen="26.06"
 )
-def name_is_the_folders(model: ServedModel) -> Sequence[Remark]:
+def name_is_the_folders(model: ServedModel) -> RuleResult:
     """A name in the config must be the name of the model's folder.
 
     Versions: all.
@@ -78,14 +75,12 @@ def name_is_the_folders(model: ServedModel) -> Sequence[Remark]:
     """
     name = model.config.name if model.config is not None else None
     if name is None or name.value in ("", model.name):
-        return ()
-    return (
-        Remark(
-            kind="name",
-            message="the model is not loaded: directory name must equal model name.",
-            observed=f'name: "{name.value}"',
-            expected=f'"{model.name}", the name of the folder, or no name',
-            remedy=f'Remove the name, or write "{model.name}".',
-            at=name.at,
-        ),
+        return
+    yield Remark(
+        kind="name",
+        message="the model is not loaded: directory name must equal model name.",
+        observed=f'name: "{name.value}"',
+        expected=f'"{model.name}", the name of the folder, or no name',
+        remedy=f'Remove the name, or write "{model.name}".',
+        at=name.at,
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from aotidoctor.model.serving import Consequence, Family, Needs, Remark, RuleResult
 from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.triton.call_spec import compare_dims, dims_text, fixed_symbols
@@ -56,7 +54,6 @@ def input_dims_are_compiled(joined: JoinedTables) -> RuleResult:
     How it was seen: run with the 26.05 backend: dims [3,4] on a [2,4] model answered [2,4].
     Remedy: use the dims that ``aotidoctor triton names`` shows, without the first one if max_batch_size is above 0.
     """
-    found: list[Remark] = []
     silent = []
     for tensor, row in _compared(joined):
         if row.dims is None:
@@ -68,7 +65,7 @@ def input_dims_are_compiled(joined: JoinedTables) -> RuleResult:
             expected = row.dims[1:] if item.kind == "batch-written" else row.dims
             written = ", ".join("-1" if dim.static is None else str(dim.static) for dim in expected)
             harmless = consequence is Consequence.NOTE
-            remark = Remark(
+            yield Remark(
                 kind=item.kind,
                 consequence=consequence,
                 message=message,
@@ -79,15 +76,15 @@ def input_dims_are_compiled(joined: JoinedTables) -> RuleResult:
                 at=item.at,
                 facts={"path": row.path, "dim": item.dim},
             )
-            found.append(remark)
-    return [*found, *_disagreeing(joined), *unrecorded_remark("the dims", silent)]
+    yield from _disagreeing(joined)
+    yield from unrecorded_remark("the dims", silent)
 
 
 def _compared(joined: JoinedTables) -> list[Pair]:
     return [(tensor, row) for tensor, row in joined.inputs.pairs if row.may_be_tensor and tensor.shape]
 
 
-def _disagreeing(joined: JoinedTables) -> Iterator[Remark]:
+def _disagreeing(joined: JoinedTables) -> RuleResult:
     """Dims that are one symbol in the package and two sizes in the config."""
     seen: dict[str, tuple[int, TensorConfig]] = {}
     for tensor, row in _compared(joined):
@@ -117,19 +114,17 @@ def batch_dim_is_written(joined: JoinedTables) -> RuleResult:
     How it was seen: as every other rank, run with the 26.05 backend.
     Remedy: write the first dim, or set max_batch_size.
     """
-    return [
-        Remark(
-            kind="batch-missing",
-            message=f"{_MISREAD} max_batch_size is 0, so the server adds no dim.",
-            observed=f"{item.observed} with max_batch_size 0",
-            expected=item.expected,
-            subject=tensor.label,
-            remedy="Also write the first dim, or set max_batch_size if the package can be batched.",
-            at=item.at,
-            facts={"path": row.path},
-        )
-        for tensor, row in _compared(joined)
-        if row.dims is not None
-        for item in compare_dims(tensor, row.dims, batched=joined.config.batch_size > 0)
-        if item.kind == "batch-missing"
-    ]
+    for tensor, row in _compared(joined):
+        if row.dims is not None:
+            for item in compare_dims(tensor, row.dims, batched=joined.config.batch_size > 0):
+                if item.kind == "batch-missing":
+                    yield Remark(
+                        kind="batch-missing",
+                        message=f"{_MISREAD} max_batch_size is 0, so the server adds no dim.",
+                        observed=f"{item.observed} with max_batch_size 0",
+                        expected=item.expected,
+                        subject=tensor.label,
+                        remedy="Also write the first dim, or set max_batch_size if the package can be batched.",
+                        at=item.at,
+                        facts={"path": row.path},
+                    )

@@ -25,11 +25,11 @@ def types_are_known(model: ServedModel) -> RuleResult:
     """
     config = model.config
     if config is None:
-        return (NotJudged(reason="config.pbtxt does not parse"),)
-    found: list[Remark] = []
+        yield NotJudged(reason="config.pbtxt does not parse")
+        return
     for word, tensors in (("input", config.inputs), ("output", config.outputs)):
-        found.extend(remark for tensor in tensors if (remark := _type(model, word, tensor)) is not None)
-    return [*found, *obstacles_of(model, "R18")]
+        yield from (remark for tensor in tensors if (remark := _type(model, word, tensor)) is not None)
+    yield from obstacles_of(model, "R18")
 
 
 def _type(model: ServedModel, word: str, tensor: TensorConfig) -> Remark | None:
@@ -75,25 +75,22 @@ def inputs_have_their_types(joined: JoinedTables) -> RuleResult:
     Remedy: use the type that ``aotidoctor triton names`` shows.
     """
     known = data_types(joined.model.release)
-    found: list[Remark] = []
     silent = [row.label for _, row in joined.inputs.pairs if row.may_be_tensor and row.dtype is None]
     for tensor, row in joined.inputs.pairs:
         given = known.get(tensor.type)
         if row.kind == "tensor" and row.data_type is not None and given is not None and given != row.dtype:
-            found.append(
-                Remark(
-                    kind="input-type",
-                    message="the model loads, then answers with HTTP status 200 and wrong numbers: the bytes of "
-                    f"{given} are read as {row.dtype}.",
-                    observed=tensor.type,
-                    expected=f"{row.data_type} ({row.path} is {row.dtype})",
-                    subject=tensor.label,
-                    remedy=f"Write data_type: {row.data_type}.",
-                    at=tensor.type_at,
-                    facts={"path": row.path, "data_type": row.data_type},
-                )
+            yield Remark(
+                kind="input-type",
+                message="the model loads, then answers with HTTP status 200 and wrong numbers: the bytes of "
+                f"{given} are read as {row.dtype}.",
+                observed=tensor.type,
+                expected=f"{row.data_type} ({row.path} is {row.dtype})",
+                subject=tensor.label,
+                remedy=f"Write data_type: {row.data_type}.",
+                at=tensor.type_at,
+                facts={"path": row.path, "data_type": row.data_type},
             )
-    return [*found, *unrecorded_remark("the dtype", silent)]
+    yield from unrecorded_remark("the dtype", silent)
 
 
 @RULES.rule(
@@ -110,7 +107,6 @@ def outputs_have_their_types(joined: JoinedTables) -> RuleResult:
     Remedy: use the type that ``aotidoctor triton names`` shows.
     """
     known = data_types(joined.model.release)
-    found: list[Remark] = []
     silent = []
     for tensor, row in joined.outputs.pairs:
         if row.kind in ("none", "shifted", "number") or row.dims == ():
@@ -119,8 +115,8 @@ def outputs_have_their_types(joined: JoinedTables) -> RuleResult:
         if row.dtype is None:
             silent.append(row.label)
         elif given in known and known[given] != row.dtype:
-            found.append(wrong_output_type(joined, tensor, row.path, row.data_type, f"{row.path} is {row.dtype}"))
-    return [*found, *unrecorded_remark("the dtype", silent)]
+            yield wrong_output_type(joined, tensor, row.path, row.data_type, f"{row.path} is {row.dtype}")
+    yield from unrecorded_remark("the dtype", silent)
 
 
 def wrong_output_type(joined: JoinedTables, tensor: TensorConfig, path: str, real: str | None, why: str) -> Remark:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from aotidoctor.model.artifact import ArtifactKind
-from aotidoctor.model.serving import Consequence, Family, Needs, Remark, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, Remark, RuleResult, ServedModel
 from aotidoctor.model.serving_config import TOP
 from aotidoctor.triton.open_models import DEFAULT_FILE
 
@@ -15,7 +13,7 @@ MODEL = "model"
 
 
 @RULES.rule("R4", "the model file is not there", Consequence.FAILS_TO_LOAD)
-def file_is_there(model: ServedModel) -> Sequence[Remark]:
+def file_is_there(model: ServedModel) -> RuleResult:
     """The version directory must contain the file that the server opens: default_model_filename, or model.pt2.
 
     Versions: all; 26.03 uses model.pt if the field is empty, so the field is required there.
@@ -26,7 +24,6 @@ def file_is_there(model: ServedModel) -> Sequence[Remark]:
     config, settled = model.config, model.settled
     filename = settled.filename if settled is not None else DEFAULT_FILE
     written = config.default_model_filename if config is not None else None
-    found = []
     for version in (version for version in model.served if version.artifact is None):
         others = [name for name in version.files if name.endswith((".pt2", ".pt")) and name != filename]
         if written is None and filename != DEFAULT_FILE and DEFAULT_FILE in version.files:
@@ -36,20 +33,17 @@ def file_is_there(model: ServedModel) -> Sequence[Remark]:
             remedy = f'Rename {others[0]} to {filename}, or write default_model_filename: "{others[0]}".'
         else:
             remedy = f"Put the package into {version.directory} as {filename}."
-        found.append(
-            Remark(
-                kind="no-file",
-                message=f'the model is not loaded: PyTorch inductor model file "{version.package}" is unreachable or '
-                "inaccessible.",
-                observed=", ".join(others) or f"no package in {version.directory}",
-                expected=f"{version.number}/{filename}",
-                subject=f"version {version.number}",
-                remedy=remedy,
-                at=written.at if written is not None else TOP,
-                file=model.config_path or model.path,
-            )
+        yield Remark(
+            kind="no-file",
+            message=f'the model is not loaded: PyTorch inductor model file "{version.package}" is unreachable or '
+            "inaccessible.",
+            observed=", ".join(others) or f"no package in {version.directory}",
+            expected=f"{version.number}/{filename}",
+            subject=f"version {version.number}",
+            remedy=remedy,
+            at=written.at if written is not None else TOP,
+            file=model.config_path or model.path,
         )
-    return found
 
 
 @RULES.rule(
@@ -59,7 +53,7 @@ def file_is_there(model: ServedModel) -> Sequence[Remark]:
     needs=Needs.CONFIG,
     last_seen="26.06",
 )
-def versions_are_served(model: ServedModel) -> Sequence[Remark]:
+def versions_are_served(model: ServedModel) -> RuleResult:
     """Version directories have whole numbers as names, and the version policy must pick one of them.
 
     Versions: all. Without a policy, the server picks the latest version: the highest number.
@@ -101,7 +95,7 @@ def versions_are_served(model: ServedModel) -> Sequence[Remark]:
 
 
 @RULES.rule("R7", 'the package has no model called "model"', Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE)
-def inner_name_is_model(model: ServedModel) -> Sequence[Remark]:
+def inner_name_is_model(model: ServedModel) -> RuleResult:
     """The package must be an AOTInductor package whose model is called "model".
 
     Versions: all seen.
@@ -110,7 +104,6 @@ def inner_name_is_model(model: ServedModel) -> Sequence[Remark]:
     How it was seen: run with PyTorch's loader, which the backend calls with the fixed name.
     Remedy: package the model alone, with aoti_compile_and_package or package_aoti(path, files).
     """
-    found = []
     for version in model.served:
         artifact = version.artifact
         if artifact is None:
@@ -120,26 +113,21 @@ def inner_name_is_model(model: ServedModel) -> Sequence[Remark]:
             continue
         names = ", ".join(entry.name for entry in artifact.models)
         missing = f"Failed to find a generated cpp file or so file for model '{MODEL}' in the zip archive."
-        found.append(
-            Remark(
-                kind="other-name" if is_package else "no-package",
-                message=f"the model is not loaded: {missing if is_package else 'it is not a package.'}",
-                observed=f"models: {names}"
-                if names
-                else f"{artifact.kind.value}: {artifact.problem or ''}".rstrip(": "),
-                expected=f"an AOTInductor package with a model called {MODEL}",
-                subject=f"version {version.number}",
-                remedy="Package this model alone, with torch._inductor.aoti_compile_and_package."
-                if is_package
-                else f"Look at it with: aotidoctor check {version.package}",
-                file=version.package,
-            )
+        yield Remark(
+            kind="other-name" if is_package else "no-package",
+            message=f"the model is not loaded: {missing if is_package else 'it is not a package.'}",
+            observed=f"models: {names}" if names else f"{artifact.kind.value}: {artifact.problem or ''}".rstrip(": "),
+            expected=f"an AOTInductor package with a model called {MODEL}",
+            subject=f"version {version.number}",
+            remedy="Package this model alone, with torch._inductor.aoti_compile_and_package."
+            if is_package
+            else f"Look at it with: aotidoctor check {version.package}",
+            file=version.package,
         )
-    return found
 
 
 @RULES.rule("R8", "the package has no compiled library", Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE)
-def package_is_compiled(model: ServedModel) -> Sequence[Remark]:
+def package_is_compiled(model: ServedModel) -> RuleResult:
     """The package must contain a compiled library.
 
     Versions: all.
@@ -148,17 +136,15 @@ def package_is_compiled(model: ServedModel) -> Sequence[Remark]:
     How it was seen: read in PyTorch's loader.
     Remedy: package without package_cpp_only.
     """
-    return [
-        Remark(
-            kind="sources-only",
-            message="the server would have to compile it with the compiler it was packaged for; the image has none: "
-            "Failed to compile cpp file.",
-            observed="sources, and no .so",
-            expected="a compiled library in the package",
-            subject=f"version {version.number}",
-            remedy="Package it without package_cpp_only.",
-            file=version.package,
-        )
-        for version in model.served
-        if version.entry is not None and not version.entry.shared_objects
-    ]
+    for version in model.served:
+        if version.entry is not None and not version.entry.shared_objects:
+            yield Remark(
+                kind="sources-only",
+                message="the server would have to compile it with the compiler it was packaged for; the image has "
+                "none: Failed to compile cpp file.",
+                observed="sources, and no .so",
+                expected="a compiled library in the package",
+                subject=f"version {version.number}",
+                remedy="Package it without package_cpp_only.",
+                file=version.package,
+            )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from aotidoctor.model.serving import Consequence, Family, NotJudged, Remark, RuleResult, ServedModel
 from aotidoctor.model.serving_config import (
     INIT_FUNCTION,
@@ -40,9 +38,9 @@ def check_init_library(model: ServedModel) -> RuleResult:
     """
     given = init_library(model)
     if given is None:
-        return ()
+        return
     if model.release.before(INIT_LIBRARY_SINCE):
-        early = init_remark(
+        yield init_remark(
             "ignored",
             given,
             f"Triton {model.release.name} ignores {PARAMETER}: the model loads, and the first inference fails because "
@@ -52,23 +50,24 @@ def check_init_library(model: ServedModel) -> RuleResult:
             wanted=f"{INIT_LIBRARY_SINCE} or later",
             consequence=Consequence.REQUESTS_FAIL,
         )
-        return (early,)
+        return
     hook = model.hook
     broken = _unusable_path(given) or (_file(model, hook, given) if hook is not None else None)
     if broken is not None:
-        return (broken,)
+        yield broken
+        return
     if hook is None:
-        return (NotJudged(reason="the library was not inspected"),)
-    found = [*_symbols(hook, given), *_libraries(hook, given), *_access(hook, given)]
+        yield NotJudged(reason="the library was not inspected")
+        return
+    yield from _symbols(hook, given)
+    yield from _libraries(hook, given)
+    yield from _access(hook, given)
     count = sum(group.instances for group in model.instance_groups)
     if count > 1:
         message = f"each of the {count} instances loads the model, and calls {INIT_FUNCTION} again for the same folder."
         remedy, note = "count: 1, or a function that may be called more than once", Consequence.NOTE
         several = f"{count} instances"
-        found.append(
-            init_remark("several-instances", given, message, remedy, seen=several, wanted="one", consequence=note)
-        )
-    return found
+        yield init_remark("several-instances", given, message, remedy, seen=several, wanted="one", consequence=note)
 
 
 def _unusable_path(given: ParameterConfig) -> Remark | None:
@@ -125,7 +124,7 @@ def _machine(name: str) -> str:
     return _MACHINES.get(name.lower(), name.lower())
 
 
-def _symbols(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
+def _symbols(hook: HookLibrary, given: ParameterConfig) -> RuleResult:
     if INIT_FUNCTION not in hook.symbols:
         how, remedy = _why_absent(hook, INIT_FUNCTION)
         kind = {"mangled": "mangled", "hidden": "hidden"}.get(how, "no-init")
@@ -165,7 +164,7 @@ def _symbol_names(hook: HookLibrary) -> str:
     return ", ".join(hook.symbols) or f"no {SYMBOL_PART}*"
 
 
-def _libraries(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
+def _libraries(hook: HookLibrary, given: ParameterConfig) -> RuleResult:
     missing = [name for name, file in hook.libraries.items() if file is None and not name.startswith(LOADED_BY_BACKEND)]
     if missing:
         names = ", ".join(missing)
@@ -176,7 +175,7 @@ def _libraries(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
         )
 
 
-def _access(hook: HookLibrary, given: ParameterConfig) -> Iterator[Remark]:
+def _access(hook: HookLibrary, given: ParameterConfig) -> RuleResult:
     if hook.writable:
         paths = ", ".join(hook.writable)
         message = f"the server executes it, and users other than its owner can change it: {paths}."

@@ -82,15 +82,14 @@ def kind_fits_device(model: ServedModel) -> RuleResult:
     """
     devices = tuple(devices_of(model))
     if not devices:
-        return (NotJudged(reason="the package does not record its device"),)
-    found = []
+        yield NotJudged(reason="the package does not record its device")
+        return
     for version, device in devices:
         for group in model.instance_groups:
             kind = group.effective_kind
             clash = clash_of(kind, device, bool(model.host.gpus))
             if kind != AUTOMATIC and clash is not None:
-                found.append(kind_remark(clash, kind, device, version, group.kind_at))
-    return found
+                yield kind_remark(clash, kind, device, version, group.kind_at)
 
 
 @RULES.rule(
@@ -111,20 +110,20 @@ def kind_is_stated(model: ServedModel) -> RuleResult:
     """
     devices = tuple(devices_of(model))
     if not devices:
-        return (NotJudged(reason="the package does not record its device"),)
+        yield NotJudged(reason="the package does not record its device")
+        return
     # The top of the file where no group is written.
     groups = model.instance_groups
     unstated = [group.kind_at for group in groups if group.effective_kind == AUTOMATIC] if groups else [TOP]
     gpus = len(model.host.gpus)
     here = f"this host has {gpus} GPUs" if gpus > 1 else "this host has a GPU" if gpus else "this host has none"
-    found = []
     for at, (version, device) in product(unstated, devices):
         kind, want = (GPU, CPU) if device == "cpu" else (CPU, GPU)
         clash = clash_of(kind, device, gpus > 0)
         if clash is None:
             continue
         where = "on a host with a GPU" if kind == GPU else "on a host without a GPU"
-        remark = Remark(
+        yield Remark(
             kind="unstated",
             # A package for the CPU fails where there is a GPU, one for CUDA where there is none.
             consequence=clash.consequence if (gpus > 0) == (device == "cpu") else Consequence.WASTE,
@@ -136,8 +135,6 @@ def kind_is_stated(model: ServedModel) -> RuleResult:
             at=at,
             file=model.config_path or model.path,
         )
-        found.append(remark)
-    return found
 
 
 def devices_of(model: ServedModel) -> Iterator[tuple[ServedVersion, str]]:

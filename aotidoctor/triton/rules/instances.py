@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-from aotidoctor.model.serving import Consequence, Family, Needs, Remark, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Needs, Remark, RuleResult, ServedModel
 from aotidoctor.model.serving_config import TOP, InstanceGroup, Position
 from aotidoctor.triton.rules.instance_kinds import CPU, GPU, MODEL, devices_of
 
@@ -12,7 +10,7 @@ RULES = Family("instances")
 
 
 @RULES.rule("R38", "more than GPU 0", Consequence.REQUESTS_FAIL)
-def one_gpu(model: ServedModel) -> Sequence[Remark]:
+def one_gpu(model: ServedModel) -> RuleResult:
     """An AOTInductor model runs only on GPU 0.
 
     Versions: up to 26.05, according to its source; later releases were not examined, and their tests use one GPU.
@@ -59,7 +57,7 @@ def _is_cpu(model: ServedModel) -> bool:
 
 
 @RULES.rule("R39", "several instances", Consequence.WASTE)
-def count_is_one(model: ServedModel) -> Sequence[Remark]:
+def count_is_one(model: ServedModel) -> RuleResult:
     """More than one instance costs memory and gives no parallelism.
 
     Versions: up to 26.05, according to its source.
@@ -73,7 +71,7 @@ def count_is_one(model: ServedModel) -> Sequence[Remark]:
     found = [_instances(count.value, count.at) for count in counts]
     if not found and len(groups) > 1:
         found.append(_instances(len(groups), groups[1].at))
-    return found
+    yield from found
 
 
 def _instances(count: int, at: Position) -> Remark:
@@ -91,7 +89,7 @@ def _instances(count: int, at: Position) -> Remark:
 @RULES.rule(
     "R40", "an instance group that the server refuses", Consequence.FAILS_TO_LOAD, needs=Needs.CONFIG, last_seen="26.06"
 )
-def group_is_valid(model: ServedModel) -> Sequence[Remark]:
+def group_is_valid(model: ServedModel) -> RuleResult:
     """The field gpus requires KIND_GPU and existing GPUs; profile is only for TensorRT.
 
     Versions: all.
@@ -103,7 +101,7 @@ def group_is_valid(model: ServedModel) -> Sequence[Remark]:
     return [remark for group in model.instance_groups for remark in _invalid(group, model)]
 
 
-def _invalid(group: InstanceGroup, model: ServedModel) -> Iterator[Remark]:
+def _invalid(group: InstanceGroup, model: ServedModel) -> RuleResult:
     kind, subject = group.effective_kind, group.name
     if kind in (CPU, MODEL) and group.gpus:
         yield Remark(

@@ -39,11 +39,11 @@ def every_input_is_listed(joined: JoinedTables) -> RuleResult:
     """
     config, table = joined.config, joined.table
     if refused := obstacle_remarks(joined, "R16") or unread(joined):
-        return refused
-    found = []
+        yield from refused
+        return
     if not config.outputs:
         message = f'the model is not loaded: Configuration for model "{joined.model.name}" must define at least one '
-        no_output = Remark(
+        yield Remark(
             kind="no-output",
             message=f"{message}output, none were specified.",
             observed="no output",
@@ -51,30 +51,27 @@ def every_input_is_listed(joined: JoinedTables) -> RuleResult:
             remedy=f"Add {rows_text(joined.outputs.rows[:1])}.",
             at=TOP,
         )
-        found.append(no_output)
     if any(item.rule in ("R13", "R14", "R15", "R28") for item in table.obstacles):
-        return [*found, NotJudged(reason="no number of inputs is right for this package, see the call spec's rules")]
+        yield NotJudged(reason="no number of inputs is right for this package, see the call spec's rules")
+        return
     given = len(config.inputs) + len(config.controls) + len(config.states)
     wanted = len(table.inputs) if joined.model.release.since(NAMES_SINCE) else OLD_COUNT
     # Other rules report that these do not load.
     unloadable = config.batch_inputs or (joined.model.release.before("26.06") and config.controls)
     if given != wanted and not unloadable:
         missing = joined.inputs.unlisted
-        found.append(
-            Remark(
-                kind="count",
-                message=f"the model is not loaded: configuration expects {given} inputs, but model expects "
-                f"{wanted} inputs.",
-                observed=f"{given} inputs",
-                expected=f"{wanted} inputs",
-                remedy=f"Add {rows_text(missing[:_LISTED])}."
-                if missing and given < wanted
-                else f"List exactly these: {rows_text(joined.inputs.rows[:_LISTED])}.",
-                at=config.inputs[0].at if config.inputs else TOP,
-                facts={"given": given, "wanted": wanted},
-            )
+        yield Remark(
+            kind="count",
+            message=f"the model is not loaded: configuration expects {given} inputs, but model expects "
+            f"{wanted} inputs.",
+            observed=f"{given} inputs",
+            expected=f"{wanted} inputs",
+            remedy=f"Add {rows_text(missing[:_LISTED])}."
+            if missing and given < wanted
+            else f"List exactly these: {rows_text(joined.inputs.rows[:_LISTED])}.",
+            at=config.inputs[0].at if config.inputs else TOP,
+            facts={"given": given, "wanted": wanted},
         )
-    return found
 
 
 @RULES.rule("R25", "a tensor is given twice", Consequence.REQUESTS_FAIL, needs=Needs.CONTRACT)
@@ -89,7 +86,6 @@ def one_name_per_tensor(joined: JoinedTables) -> RuleResult:
     How it was seen: run with the 26.05 backend.
     Remedy: list each row of ``aotidoctor triton names`` once.
     """
-    found: list[Remark] = []
     seen: dict[int, TensorConfig] = {}
     for tensor, row in joined.inputs.pairs:
         first = seen.setdefault(row.slot, tensor)
@@ -104,18 +100,15 @@ def one_name_per_tensor(joined: JoinedTables) -> RuleResult:
                 f"the model loads; both are {row.label}, so {others} gets nothing, and each request fails: Cannot "
             )
             message += "access data pointer of Tensor that doesn't have storage."
-        found.append(
-            Remark(
-                kind="same-name" if same else "same-tensor",
-                message=message,
-                observed=f"{first.label} and {tensor.label}",
-                expected="each tensor once",
-                subject=tensor.label,
-                remedy=f"Write {left[0].ordinal} for one of them." if left else "Remove one of them.",
-                at=tensor.name_at,
-            )
+        yield Remark(
+            kind="same-name" if same else "same-tensor",
+            message=message,
+            observed=f"{first.label} and {tensor.label}",
+            expected="each tensor once",
+            subject=tensor.label,
+            remedy=f"Write {left[0].ordinal} for one of them." if left else "Remove one of them.",
+            at=tensor.name_at,
         )
-    return found
 
 
 @RULES.rule("R26", "names by number mixed with names by place", Consequence.SILENTLY_WRONG, needs=Needs.CONTRACT)
@@ -131,42 +124,40 @@ def one_convention(joined: JoinedTables) -> RuleResult:
     Remedy: use INPUT__n and OUTPUT__n for all, in order.
     """
     if joined.model.release.before(NAMES_SINCE):
-        return [remark for side in joined.sides for remark in _misplaced(joined, side)]
+        for side in joined.sides:
+            yield from _misplaced(joined, side)
+        return
     names = [tensor.label for side in joined.sides for tensor, _ in side.pairs]
     numbered = [name for name in names if _ORDINAL.fullmatch(name)]
     if not numbered or len(numbered) == len(names):
-        return ()
+        return
     other = next(tensor for side in joined.sides for tensor, _ in side.pairs if tensor.label not in numbered)
-    return (
-        Remark(
-            kind="mixed",
-            consequence=Consequence.NOTE,
-            message="the model loads and works: names by number and names by place in the call can be mixed.",
-            observed=f"{numbered[0]} and {other.label}",
-            expected="one convention",
-            remedy="No change is needed; numbers for all are understood by every release.",
-            at=other.name_at,
-        ),
+    yield Remark(
+        kind="mixed",
+        consequence=Consequence.NOTE,
+        message="the model loads and works: names by number and names by place in the call can be mixed.",
+        observed=f"{numbered[0]} and {other.label}",
+        expected="one convention",
+        remedy="No change is needed; numbers for all are understood by every release.",
+        at=other.name_at,
     )
 
 
-def _misplaced(joined: JoinedTables, side: TensorSide) -> list[Remark]:
+def _misplaced(joined: JoinedTables, side: TensorSide) -> RuleResult:
     """Names of 26.05 in a release that goes by the order of the config."""
     if is_numbered([tensor.label for tensor, _ in side.tensors]):
-        return []
+        return
     newer = name_table(joined.contract, Release(name=NAMES_SINCE))
     rows = () if newer is None else newer.inputs if side.word == "input" else newer.outputs
-    return [
-        Remark(
-            kind="config-order",
-            message=f"Triton {joined.model.release.name} uses the order of the config here, not the names: "
-            f"{tensor.label} is {row.path}, not {named.path}.",
-            observed=f"{tensor.label} as {side.word} {row.slot}",
-            expected=f"{side.word} {named.slot}",
-            subject=tensor.label,
-            remedy=f"List the {side.word}s in the order of the call, and call them all {side.word.upper()}__n.",
-            at=tensor.name_at,
-        )
-        for tensor, row in side.pairs
-        if (named := find_row(rows, tensor.label)) is not None and named.path != row.path
-    ]
+    for tensor, row in side.pairs:
+        if (named := find_row(rows, tensor.label)) is not None and named.path != row.path:
+            yield Remark(
+                kind="config-order",
+                message=f"Triton {joined.model.release.name} uses the order of the config here, not the names: "
+                f"{tensor.label} is {row.path}, not {named.path}.",
+                observed=f"{tensor.label} as {side.word} {row.slot}",
+                expected=f"{side.word} {named.slot}",
+                subject=tensor.label,
+                remedy=f"List the {side.word}s in the order of the call, and call them all {side.word.upper()}__n.",
+                at=tensor.name_at,
+            )

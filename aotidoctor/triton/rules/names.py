@@ -32,21 +32,20 @@ def keywords_without_brackets(joined: JoinedTables) -> RuleResult:
     Remedy: use INPUT__n, which every release accepts.
     """
     if problem := unread(joined):
-        return problem
+        yield from problem
+        return
     rows = _bracketed_names(joined.inputs)
-    return [
-        Remark(
-            kind="brackets",
-            message=f"the model is not loaded: {_not_found('Input', tensor.label, joined, 'input')}",
-            observed=tensor.label,
-            expected=" or ".join(rows[tensor.label].names),
-            subject=tensor.label,
-            remedy=f"Write {rows[tensor.label].ordinal}.",
-            at=tensor.name_at,
-        )
-        for tensor, row in joined.inputs.tensors
-        if row is None and tensor.label in rows
-    ]
+    for tensor, row in joined.inputs.tensors:
+        if row is None and tensor.label in rows:
+            yield Remark(
+                kind="brackets",
+                message=f"the model is not loaded: {_not_found('Input', tensor.label, joined, 'input')}",
+                observed=tensor.label,
+                expected=" or ".join(rows[tensor.label].names),
+                subject=tensor.label,
+                remedy=f"Write {rows[tensor.label].ordinal}.",
+                at=tensor.name_at,
+            )
 
 
 def _bracketed_names(side: TensorSide) -> dict[str, NameRow]:
@@ -75,15 +74,13 @@ def names_are_known(joined: JoinedTables) -> RuleResult:
     Remedy: use the nearest valid name, or a row of ``aotidoctor triton names``.
     """
     if problem := unread(joined):
-        return problem
+        yield from problem
+        return
     keywords = _bracketed_names(joined.inputs)
-    return [
-        _unknown(joined, side, tensor)
-        for side in joined.sides
-        for tensor, row in side.tensors
-        # The core refuses a tensor without a name.
-        if row is None and tensor.name is not None and not (side.word == "input" and tensor.label in keywords)
-    ]
+    for side in joined.sides:
+        for tensor, row in side.tensors:
+            if row is None and tensor.name is not None and not (side.word == "input" and tensor.label in keywords):
+                yield _unknown(joined, side, tensor)
 
 
 def _unknown(joined: JoinedTables, side: TensorSide, tensor: TensorConfig) -> Remark:

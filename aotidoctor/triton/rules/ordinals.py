@@ -44,19 +44,16 @@ def numbers_count_as_given(joined: JoinedTables) -> RuleResult:
     Remedy: follow the rows of ``aotidoctor triton names``, or use ARGS[..] and RESULT[..], which name the key.
     """
     if joined.model.release.before(NAMES_SINCE) or not joined.table.read:
-        return ()
+        return
     comments = comments_by_tensor(joined.config, joined.model.text)
-    found: list[Remark] = []
     for side in joined.sides:
         numbered = [(tensor, row) for tensor, row in side.pairs if tensor.label == row.ordinal]
         named = {row.slot: rows_in_comments(comments.get(tensor.at.line, ()), side.rows) for tensor, row in numbered}
-        found.extend(
-            _misnamed(side, tensor, row, named[row.slot])
-            for tensor, row in numbered
-            if named[row.slot] and row not in named[row.slot]
-        )
-        found.extend(
-            Remark(
+        for tensor, row in numbered:
+            if named[row.slot] and row not in named[row.slot]:
+                yield _misnamed(side, tensor, row, named[row.slot])
+        for group in _groups([row for _, row in numbered if row not in named[row.slot]]):
+            yield Remark(
                 kind="unsorted",
                 consequence=Consequence.NOTE,
                 message=f"the model loads and works; the {side.word}s count in the order of the sample, which is not "
@@ -66,9 +63,7 @@ def numbers_count_as_given(joined: JoinedTables) -> RuleResult:
                 subject=group[0].ordinal,
                 remedy="State in a comment which tensor each number is, or name them by their place in the call.",
             )
-            for group in _groups([row for _, row in numbered if row not in named[row.slot]])
-        )
-    return [*found, *_moved(joined)]
+    yield from _moved(joined)
 
 
 def _misnamed(side: TensorSide, tensor: TensorConfig, row: NameRow, named: Sequence[NameRow]) -> Remark:
@@ -109,7 +104,7 @@ def _groups(rows: Sequence[NameRow]) -> Iterator[list[NameRow]]:
             yield found
 
 
-def _moved(joined: JoinedTables) -> Iterator[Remark]:
+def _moved(joined: JoinedTables) -> RuleResult:
     """Numbers of the config that named another tensor in the version before."""
     older = [item for item in joined.model.versions if item.number < joined.version.number]
     tables = (

@@ -21,7 +21,6 @@ def output_dims_are_right(joined: JoinedTables) -> RuleResult:
     How it was seen: read in the source.
     Remedy: use the dims that ``aotidoctor triton names`` shows.
     """
-    found: list[Remark] = []
     silent = []
     for tensor, row in joined.outputs.pairs:
         if row.may_be_tensor and row.dims is None:
@@ -32,21 +31,19 @@ def output_dims_are_right(joined: JoinedTables) -> RuleResult:
             wider = item.kind in ("wider", "below-two")
             where = "" if item.dim is None else f" in dim {item.dim}"
             effect = "given less information than the package records." if wider else "misled."
-            found.append(
-                Remark(
-                    kind=f"output-{item.kind}",
-                    consequence=Consequence.NOTE if wider else Consequence.WASTE,
-                    message=f"the model loads and answers with the true shape{where}; clients and ensembles that go by "
-                    f"the config are {effect}",
-                    observed=item.observed,
-                    expected=item.expected,
-                    subject=tensor.label,
-                    remedy=f"Write {item.expected}{where}, -1 for what is dynamic.",
-                    at=item.at,
-                    facts={"path": row.path},
-                )
+            yield Remark(
+                kind=f"output-{item.kind}",
+                consequence=Consequence.NOTE if wider else Consequence.WASTE,
+                message=f"the model loads and answers with the true shape{where}; clients and ensembles that go by "
+                f"the config are {effect}",
+                observed=item.observed,
+                expected=item.expected,
+                subject=tensor.label,
+                remedy=f"Write {item.expected}{where}, -1 for what is dynamic.",
+                at=item.at,
+                facts={"path": row.path},
             )
-    return [*found, *unrecorded_remark("the dims", silent)]
+    yield from unrecorded_remark("the dims", silent)
 
 
 @RULES.rule("R23", "an output without dims", Consequence.REQUESTS_FAIL, needs=Needs.CONTRACT)
@@ -60,30 +57,26 @@ def outputs_have_dims(joined: JoinedTables) -> RuleResult:
     How it was seen: run with the 26.05 backend.
     Remedy: leave it out of the config (any subset of the outputs may be listed), or unsqueeze it in the model.
     """
-    found: list[Remark | NotJudged] = [*obstacle_remarks(joined, "R23")]
+    yield from obstacle_remarks(joined, "R23")
     for tensor, row in (pair for pair in joined.outputs.pairs if pair[1].dims == ()):
         if row.data_type is not None and tensor.type != row.data_type:
             # The type is looked at first.
             why = f"{row.path} is {row.dtype}, without dims"
-            found.append(wrong_output_type(joined, tensor, row.path, row.data_type, why))
+            yield wrong_output_type(joined, tensor, row.path, row.data_type, why)
             continue
-        found.append(
-            Remark(
-                kind="scalar",
-                message=f'loads; every request fails: output tensor "{tensor.label}" is a scalar which is not '
-                "supported.",
-                observed=f"{row.path} without dims",
-                expected="a tensor of one dim or more",
-                subject=tensor.label,
-                remedy="Leave the output out of the config, or unsqueeze it in the model.",
-                at=tensor.at,
-                facts={"path": row.path},
-            )
+        yield Remark(
+            kind="scalar",
+            message=f'loads; every request fails: output tensor "{tensor.label}" is a scalar which is not supported.',
+            observed=f"{row.path} without dims",
+            expected="a tensor of one dim or more",
+            subject=tensor.label,
+            remedy="Leave the output out of the config, or unsqueeze it in the model.",
+            at=tensor.at,
+            facts={"path": row.path},
         )
     silent = [row.label for _, row in joined.outputs.pairs if row.may_be_tensor and row.dims is None]
     if silent:
-        found.append(NotJudged(reason=f"the package does not record whether {', '.join(silent)} has dims"))
-    return found
+        yield NotJudged(reason=f"the package does not record whether {', '.join(silent)} has dims")
 
 
 @RULES.rule("R24", "an output that is None", Consequence.FAILS_TO_LOAD, needs=Needs.CONTRACT)
@@ -97,8 +90,6 @@ def outputs_are_tensors(joined: JoinedTables) -> RuleResult:
     How it was seen: run with the 26.05 backend.
     Remedy: leave it out of the config.
     """
-    return [
-        wrong_output_type(joined, tensor, row.path, None, f"{row.path} is None")
-        for tensor, row in joined.outputs.pairs
-        if row.kind == "none"
-    ]
+    for tensor, row in joined.outputs.pairs:
+        if row.kind == "none":
+            yield wrong_output_type(joined, tensor, row.path, None, f"{row.path} is None")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 
 from aotidoctor.model.evidence import Severity
 from aotidoctor.model.serving import Consequence, Family, Needs, Remark, RuleResult, ServedModel, ServedVersion
@@ -31,7 +30,7 @@ _GIB = float(1 << 30)
 
 
 @RULES.rule("R48", "custom operators are registered in the server", Consequence.REQUESTS_FAIL, needs=Needs.PACKAGE)
-def custom_operators(model: ServedModel) -> Sequence[Remark]:
+def custom_operators(model: ServedModel) -> RuleResult:
     """Custom operators must be registered in the server process before the model is loaded.
 
     Versions: all; no config field loads an operator library.
@@ -39,31 +38,27 @@ def custom_operators(model: ServedModel) -> Sequence[Remark]:
     How it was seen: in the sources of torch and of the backend, not run in a server.
     Remedy: start tritonserver with the operators' library in LD_PRELOAD. Operators written in Python cannot be served.
     """
-    found = []
     for version in model.served:
         names = foreign(node.target for node in version.entry.extern_nodes) if version.entry is not None else []
         if not names and version.contract is not None:
             names = foreign(version.contract.custom_ops)
         if names:
-            found.append(
-                Remark(
-                    kind="custom-operators",
-                    message=f"the package calls {', '.join(names)}, which the server does not have: the model does not "
-                    "load, or its inferences fail, and no config field can change that.",
-                    remedy="start the server with LD_PRELOAD=/path/to/the operators' library.so; operators written in "
-                    "Python cannot be served",
-                    observed=", ".join(names),
-                    expected="operators of torch, or a library that registers these in the server",
-                    subject=f"version {version.number}",
-                    file=version.package,
-                    facts={"ops": tuple(names)},
-                )
+            yield Remark(
+                kind="custom-operators",
+                message=f"the package calls {', '.join(names)}, which the server does not have: the model does not "
+                "load, or its inferences fail, and no config field can change that.",
+                remedy="start the server with LD_PRELOAD=/path/to/the operators' library.so; operators written in "
+                "Python cannot be served",
+                observed=", ".join(names),
+                expected="operators of torch, or a library that registers these in the server",
+                subject=f"version {version.number}",
+                file=version.package,
+                facts={"ops": tuple(names)},
             )
-    return found
 
 
 @RULES.rule("R49", "the package is made for the machine that serves it", Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE)
-def fits_the_machine(model: ServedModel) -> Sequence[Remark]:
+def fits_the_machine(model: ServedModel) -> RuleResult:
     """The package must be compiled for the machine, the CPU, the GPU and the torch that serve it.
 
     Versions: all. The torch of a release is known up to 26.04.
@@ -71,12 +66,11 @@ def fits_the_machine(model: ServedModel) -> Sequence[Remark]:
     How it was seen: the checks of ``aotidoctor check`` compare with this host; other machines are not examined.
     Remedy: compile on, or for, the machine that serves, with the torch of its container or an older one.
     """
-    remarks = []
     for version in model.served:
         for found in version.host_findings:
             if found.severity is Severity.ERROR and found.code in _HOST:
                 kind, consequence, words = _HOST[found.code]
-                remark = Remark(
+                yield Remark(
                     kind=kind,
                     consequence=consequence,
                     message=f"{words} ({found.observed}; {found.code}).",
@@ -87,9 +81,7 @@ def fits_the_machine(model: ServedModel) -> Sequence[Remark]:
                     file=version.package,
                     facts={"check": found.code},
                 )
-                remarks.append(remark)
-        remarks += _newer_torch(model, version)
-    return remarks
+        yield from _newer_torch(model, version)
 
 
 @RULES.rule("R51", "there is room to load the package", Consequence.FAILS_TO_LOAD, needs=Needs.PACKAGE)
@@ -105,7 +97,7 @@ def room_to_load(model: ServedModel) -> RuleResult:
     return [remark for version in model.served for remark in _room(model, version)]
 
 
-def _newer_torch(model: ServedModel, version: ServedVersion) -> Iterator[Remark]:
+def _newer_torch(model: ServedModel, version: ServedVersion) -> RuleResult:
     """Only where the release's torch is known, or known to be older than the next one that is."""
     built = version.contract.needs.torch_version if version.contract is not None else None
     found = re.match(r"(\d+)\.(\d+)", built or "")
@@ -126,7 +118,7 @@ def _newer_torch(model: ServedModel, version: ServedVersion) -> Iterator[Remark]
     )
 
 
-def _room(model: ServedModel, version: ServedVersion) -> Iterator[Remark]:
+def _room(model: ServedModel, version: ServedVersion) -> RuleResult:
     if version.artifact is None:
         return
     unpacked = version.artifact.unpacked_size

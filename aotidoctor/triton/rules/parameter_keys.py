@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
 
-from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Remark, RuleResult, ServedModel
 from aotidoctor.model.serving_config import PARAMETER
 
 RULES = Family("parameters")
@@ -40,7 +39,7 @@ _NO_EFFECT = {
 
 
 @RULES.rule("R43", "an unknown key", Consequence.WASTE)
-def keys_are_known(model: ServedModel) -> Sequence[Remark]:
+def keys_are_known(model: ServedModel) -> RuleResult:
     """Keys must match exactly; unknown keys are ignored.
 
     Versions: all; the keys are those of the AOTInductor path. The README of the backend and the TorchScript path have
@@ -49,7 +48,6 @@ def keys_are_known(model: ServedModel) -> Sequence[Remark]:
     How it was seen: the table of keys was read in the source of 26.05.
     Remedy: use the suggested key, or remove it.
     """
-    found = []
     for item in model.parameters:
         key = item.key.value
         instead = None
@@ -66,7 +64,7 @@ def keys_are_known(model: ServedModel) -> Sequence[Remark]:
             instead = nearest(key)
             kind = "misspelt" if instead else "unknown"
             message = f"it is ignored: no such key{f'; {instead} is near' if instead else ''}."
-        remark = Remark(
+        yield Remark(
             kind=kind,
             consequence=Consequence.NOTE if kind == "no-effect" else Consequence.WASTE,
             message=message,
@@ -77,8 +75,6 @@ def keys_are_known(model: ServedModel) -> Sequence[Remark]:
             at=item.key.at,
             facts={"suggestion": instead},
         )
-        found.append(remark)
-    return found
 
 
 def nearest(key: str) -> str | None:

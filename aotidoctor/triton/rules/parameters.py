@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Remark, RuleResult, ServedModel
 from aotidoctor.model.serving_config import PARAMETER, ParameterConfig, written_text
 from aotidoctor.triton.rules.parameter_keys import BOOLS, COUNTS, KNOWN, READ_SINCE
 
@@ -16,7 +15,7 @@ _LARGEST_INT = 2**31 - 1
 
 
 @RULES.rule("R41", "ignored parameters", Consequence.WASTE, last_seen="26.07")
-def parameters_are_read(model: ServedModel) -> Sequence[Remark]:
+def parameters_are_read(model: ServedModel) -> RuleResult:
     """Up to 26.06 no parameter is read.
 
     Versions: up to 26.06; from 26.07 on parameters take effect.
@@ -25,24 +24,22 @@ def parameters_are_read(model: ServedModel) -> Sequence[Remark]:
     Remedy: serve with 26.07 or later, or remove the parameters.
     """
     if model.release.since(READ_SINCE):
-        return ()
-    return [
-        Remark(
-            kind="ignored",
-            message=f"Triton {model.release.name} ignores it, regardless of its value.",
-            observed=item.key.value,
-            expected=f"Triton {READ_SINCE} or later",
-            subject=item.key.value,
-            remedy=f"Serve with Triton {READ_SINCE} or later, or remove the parameter.",
-            at=item.key.at,
-        )
-        for item in model.parameters
-        if item.key.value in KNOWN and item.key.value != PARAMETER
-    ]
+        return
+    for item in model.parameters:
+        if item.key.value in KNOWN and item.key.value != PARAMETER:
+            yield Remark(
+                kind="ignored",
+                message=f"Triton {model.release.name} ignores it, regardless of its value.",
+                observed=item.key.value,
+                expected=f"Triton {READ_SINCE} or later",
+                subject=item.key.value,
+                remedy=f"Serve with Triton {READ_SINCE} or later, or remove the parameter.",
+                at=item.key.at,
+            )
 
 
 @RULES.rule("R42", "a value that does not parse", Consequence.FAILS_TO_LOAD, last_seen="26.07")
-def values_parse(model: ServedModel) -> Sequence[Remark]:
+def values_parse(model: ServedModel) -> RuleResult:
     """From 26.07 on a value must have the type that its key requires: a boolean or a number.
 
     Versions: 26.07 and later.
@@ -54,24 +51,22 @@ def values_parse(model: ServedModel) -> Sequence[Remark]:
     Remedy: use a value that the key accepts.
     """
     if model.release.before(READ_SINCE):
-        return ()
-    found = []
+        return
     for item in model.parameters:
         key, text = item.key.value, written_text(item.value)
         number = re.match(r"\s*([+-]?\d+)", text)
         if key in BOOLS:
             if text.lower() not in _BOOLS:
-                found.append(_refused(item, model, text, "boolean", "true or false"))
+                yield _refused(item, model, text, "boolean", "true or false")
         elif key not in COUNTS:
             continue
         elif number is None or abs(int(number[1])) > _LARGEST_INT:
-            found.append(_refused(item, model, text, "integer", "a number"))
+            yield _refused(item, model, text, "integer", "a number")
         elif number.end() != len(text):
-            found.append(_note(item, "half-read", f"it is read as {number[1]}; the rest is dropped.", "a number"))
+            yield _note(item, "half-read", f"it is read as {number[1]}; the rest is dropped.", "a number")
         elif int(number[1]) <= 0:
             ignored = "it is ignored: only numbers above 0 count."
-            found.append(_note(item, "not-positive", ignored, "a number above 0"))
-    return found
+            yield _note(item, "not-positive", ignored, "a number above 0")
 
 
 def _refused(item: ParameterConfig, model: ServedModel, text: str, kind: str, expected: str) -> Remark:
@@ -102,7 +97,7 @@ def _note(item: ParameterConfig, kind: str, message: str, expected: str) -> Rema
 
 
 @RULES.rule("R44", "DISABLE_CUDNN is inverted", Consequence.WASTE)
-def cudnn_is_inverted(model: ServedModel) -> Sequence[Remark]:
+def cudnn_is_inverted(model: ServedModel) -> RuleResult:
     """DISABLE_CUDNN has the opposite effect of its name.
 
     Versions: 26.07 and later, unless it has been corrected since: the source of 26.05 stores the value as "cuDNN is
@@ -112,23 +107,21 @@ def cudnn_is_inverted(model: ServedModel) -> Sequence[Remark]:
     Remedy: remove it; cuDNN is enabled without it.
     """
     if model.release.before(READ_SINCE):
-        return ()
-    return [
-        _note(
-            item,
-            "inverted",
-            "as the source of 26.05 has it, this "
-            f"{'enables' if written_text(item.value).lower() in _BOOLS[:3] else 'disables'} cuDNN: the value is "
-            "stored as 'enabled'.",
-            "no DISABLE_CUDNN",
-        )
-        for item in model.parameters
-        if item.key.value == "DISABLE_CUDNN"
-    ]
+        return
+    for item in model.parameters:
+        if item.key.value == "DISABLE_CUDNN":
+            yield _note(
+                item,
+                "inverted",
+                "as the source of 26.05 has it, this "
+                f"{'enables' if written_text(item.value).lower() in _BOOLS[:3] else 'disables'} cuDNN: the value is "
+                "stored as 'enabled'.",
+                "no DISABLE_CUDNN",
+            )
 
 
 @RULES.rule("R45", "thread counts are shared", Consequence.WASTE)
-def threads_are_shared(model: ServedModel) -> Sequence[Remark]:
+def threads_are_shared(model: ServedModel) -> RuleResult:
     """Thread counts apply to the process: the first model that sets one determines it for all.
 
     Versions: 26.07 and later, where parameters are read.
@@ -137,8 +130,7 @@ def threads_are_shared(model: ServedModel) -> Sequence[Remark]:
     Remedy: use the same count in every model of the server, or OMP_NUM_THREADS in its environment.
     """
     if model.release.before(READ_SINCE):
-        return ()
-    found = []
+        return
     for item in (item for item in model.parameters if item.key.value in COUNTS):
         own = written_text(item.value)
         given = ((name, config.parameter(item.key.value)) for name, config in model.siblings.items())
@@ -146,5 +138,4 @@ def threads_are_shared(model: ServedModel) -> Sequence[Remark]:
         unequal = sorted(f"{name} has {value}" for name, value in others if value and value != own)
         if unequal:
             message = f"the first model that is loaded decides for all: {', '.join(unequal)}."
-            found.append(_note(item, "unequal", message, "one count for all models"))
-    return found
+            yield _note(item, "unequal", message, "one count for all models")

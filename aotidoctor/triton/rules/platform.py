@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
 
-from aotidoctor.model.serving import PLATFORM, Consequence, Family, Needs, Remark, ServedModel, Settled
+from aotidoctor.model.serving import PLATFORM, Consequence, Family, Needs, Remark, RuleResult, ServedModel, Settled
 from aotidoctor.model.serving_config import TOP, ModelConfig, written_text
 from aotidoctor.triton.open_models import BACKEND, DEFAULT_FILE, LIBTORCH, LIBTORCH_FILE
 
@@ -13,7 +12,7 @@ RULES = Family("config")
 
 
 @RULES.rule("R2", "the platform is not torch_aoti", Consequence.FAILS_TO_LOAD, needs=Needs.CONFIG, last_seen="26.06")
-def platform_is_exact(model: ServedModel) -> Sequence[Remark]:
+def platform_is_exact(model: ServedModel) -> RuleResult:
     """The platform must be exactly torch_aoti; the backend must be pytorch or omitted.
 
     Versions: all; up to 26.02 the platform is not known at all.
@@ -25,14 +24,14 @@ def platform_is_exact(model: ServedModel) -> Sequence[Remark]:
     """
     config, settled = model.config, model.settled
     if config is None or settled is None:
-        return ()
+        return
     if settled.platform != PLATFORM:
         # R3 is about a platform that was detected.
-        return () if settled.platform_from == "detected" else (_wrong_platform(model, config, settled),)
-    found = []
+        yield from () if settled.platform_from == "detected" else (_wrong_platform(model, config, settled),)
+        return
     backend = config.backend
     if backend is not None and backend.value not in ("", BACKEND):
-        other = Remark(
+        yield Remark(
             kind="backend",
             message="the model is not loaded: unexpected 'platform' and 'backend' pair, got:"
             f"{PLATFORM}, {backend.value}.",
@@ -41,9 +40,8 @@ def platform_is_exact(model: ServedModel) -> Sequence[Remark]:
             remedy="Remove the backend, or write pytorch.",
             at=backend.at,
         )
-        found.append(other)
     if model.release.before("26.03"):
-        early = Remark(
+        yield Remark(
             kind="release",
             message=f"the model is not loaded: unexpected platform type '{PLATFORM}' for {model.name}.",
             observed=f"Triton {model.release.name}",
@@ -51,8 +49,6 @@ def platform_is_exact(model: ServedModel) -> Sequence[Remark]:
             remedy="Use a later release of the server.",
             at=config.platform.at if config.platform is not None else TOP,
         )
-        found.append(early)
-    return found
 
 
 def _wrong_platform(model: ServedModel, config: ModelConfig, settled: Settled) -> Remark:
@@ -82,7 +78,7 @@ def _wrong_platform(model: ServedModel, config: ModelConfig, settled: Settled) -
 
 
 @RULES.rule("R3", "the platform is left to detection", Consequence.FAILS_TO_LOAD, last_seen="26.06")
-def platform_is_stated(model: ServedModel) -> Sequence[Remark]:
+def platform_is_stated(model: ServedModel) -> RuleResult:
     """Without platform, backend and file name, the server looks at the files of the first version directory.
 
     Versions: 26.04 and later detect torch_aoti if model.pt2 is the only model file; 26.03 treats it as TorchScript.
@@ -93,32 +89,29 @@ def platform_is_stated(model: ServedModel) -> Sequence[Remark]:
     """
     settled = model.settled
     if settled is None or settled.platform_from != "detected":
-        return ()
+        return
     first = min((version.directory for version in model.versions), default="the first folder")
     if settled.platform == PLATFORM:
-        return (
-            Remark(
-                kind="detected",
-                consequence=Consequence.WASTE,
-                message=f"the server finds {PLATFORM} by itself, only from {DEFAULT_FILE} in the first folder; "
-                f"a {LIBTORCH_FILE} next to it would turn it into TorchScript.",
-                observed=f"no platform; {DEFAULT_FILE} in {first}",
-                expected=f'platform: "{PLATFORM}"',
-                remedy=f'Write platform: "{PLATFORM}".',
-                at=TOP,
-                file=model.config_path or model.path,
-            ),
-        )
-    beside = model.release.since("26.04")
-    why = f"{LIBTORCH_FILE} goes before {DEFAULT_FILE}" if beside else f"{model.release.name} detects only the backend"
-    return (
-        Remark(
-            kind="taken-for-torchscript",
-            message=f"the server treats it as TorchScript ({LIBTORCH}): {why}.",
-            observed="no platform, no backend, no default_model_filename",
+        yield Remark(
+            kind="detected",
+            consequence=Consequence.WASTE,
+            message=f"the server finds {PLATFORM} by itself, only from {DEFAULT_FILE} in the first folder; "
+            f"a {LIBTORCH_FILE} next to it would turn it into TorchScript.",
+            observed=f"no platform; {DEFAULT_FILE} in {first}",
             expected=f'platform: "{PLATFORM}"',
-            remedy=f'Write platform: "{PLATFORM}" and default_model_filename: "{DEFAULT_FILE}".',
+            remedy=f'Write platform: "{PLATFORM}".',
             at=TOP,
             file=model.config_path or model.path,
-        ),
+        )
+        return
+    beside = model.release.since("26.04")
+    why = f"{LIBTORCH_FILE} goes before {DEFAULT_FILE}" if beside else f"{model.release.name} detects only the backend"
+    yield Remark(
+        kind="taken-for-torchscript",
+        message=f"the server treats it as TorchScript ({LIBTORCH}): {why}.",
+        observed="no platform, no backend, no default_model_filename",
+        expected=f'platform: "{PLATFORM}"',
+        remedy=f'Write platform: "{PLATFORM}" and default_model_filename: "{DEFAULT_FILE}".',
+        at=TOP,
+        file=model.config_path or model.path,
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Remark, RuleResult, ServedModel
 from aotidoctor.model.serving_config import ConfigMessage, Position, TensorConfig, written_text
 from aotidoctor.triton.text_format import enum_of, numbers_of, text_of
 
@@ -13,7 +13,7 @@ RULES = Family("rest")
 
 
 @RULES.rule("R50", "a warm-up request that does not fit", Consequence.FAILS_TO_LOAD, last_seen="26.06")
-def warmup_fits(model: ServedModel) -> Sequence[Remark]:
+def warmup_fits(model: ServedModel) -> RuleResult:
     """A warm-up request must name every input, with its type, and give every dimension a size.
 
     Versions: all.
@@ -25,8 +25,7 @@ def warmup_fits(model: ServedModel) -> Sequence[Remark]:
     """
     config = model.config
     if config is None:
-        return ()
-    found = []
+        return
     inputs = {tensor.label: tensor for tensor in config.inputs}
     for warmup in config.warmups:
         given = {_key(entry): entry for entry in warmup.messages("inputs")}
@@ -35,13 +34,12 @@ def warmup_fits(model: ServedModel) -> Sequence[Remark]:
             differs = [f"without {name}" for name in missing]
             differs += [f"with {name}, which is not an input" for name in unknown]
             at = given[unknown[0]].at if unknown else warmup.at
-            found.append(_unfit("names", ", ".join(differs), "every input of the config, and no other", at))
+            yield _unfit("names", ", ".join(differs), "every input of the config, and no other", at)
         for name in sorted(given.keys() & inputs.keys()):
-            found += _warmup_input(name, given[name], inputs[name])
-    return found
+            yield from _warmup_input(name, given[name], inputs[name])
 
 
-def _warmup_input(name: str, entry: ConfigMessage, tensor: TensorConfig) -> Iterator[Remark]:
+def _warmup_input(name: str, entry: ConfigMessage, tensor: TensorConfig) -> RuleResult:
     value = entry.message("value")
     if value is None:
         yield _unfit("names", f"{name} without a value", "type, dims and data", entry.at)
@@ -78,7 +76,7 @@ def _key(entry: ConfigMessage) -> str:
 
 
 @RULES.rule("R52", "a reshape", Consequence.FAILS_TO_LOAD, last_seen="26.06")
-def reshape_is_what_counts(model: ServedModel) -> Sequence[Remark]:
+def reshape_is_what_counts(model: ServedModel) -> RuleResult:
     """If a tensor has a reshape, the compiled code receives the reshape's shape, not dims.
 
     Versions: all.
@@ -90,7 +88,6 @@ def reshape_is_what_counts(model: ServedModel) -> Sequence[Remark]:
     config = model.config
     tensors = (*config.inputs, *config.outputs) if config is not None else ()
     batched = config is not None and config.batch_size > 0
-    found = []
     for tensor in (tensor for tensor in tensors if tensor.reshape is not None):
         dims, shape = [item.value for item in tensor.dims], [item.value for item in tensor.shape]
         written = tensor.tree.first("reshape")
@@ -114,8 +111,7 @@ def reshape_is_what_counts(model: ServedModel) -> Sequence[Remark]:
                 expected="",
                 remedy="No change is needed.",
             )
-        found.append(remark)
-    return found
+        yield remark
 
 
 def _parts(sizes: Sequence[int]) -> list[int]:
@@ -130,7 +126,7 @@ def _parts(sizes: Sequence[int]) -> list[int]:
 
 
 @RULES.rule("R53", "an ensemble around the model", Consequence.FAILS_TO_LOAD, last_seen="26.06")
-def ensembles_use_its_names(model: ServedModel) -> Sequence[Remark]:
+def ensembles_use_its_names(model: ServedModel) -> RuleResult:
     """An ensemble maps the names of the config unchanged, including brackets.
 
     Versions: all.

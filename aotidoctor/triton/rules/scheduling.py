@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-from aotidoctor.model.serving import Consequence, Family, Remark, ServedModel
+from aotidoctor.model.serving import Consequence, Family, Remark, RuleResult, ServedModel
 from aotidoctor.model.serving_config import Given, Position
 from aotidoctor.triton.call_spec import SPLITS_SINCE
 
@@ -15,7 +14,7 @@ _NUMBERED = re.compile(r"(?:INPUT|OUTPUT)__\d+|(?:ARGS|KWARGS|RESULT).*|.+__\d+"
 
 
 @RULES.rule("R29", "an input is optional", Consequence.FAILS_TO_LOAD)
-def inputs_are_required(model: ServedModel) -> Sequence[Remark]:
+def inputs_are_required(model: ServedModel) -> RuleResult:
     """No input may be optional.
 
     Versions: 26.03 to 26.05 seen; whether later releases catch the exception is unknown.
@@ -25,23 +24,21 @@ def inputs_are_required(model: ServedModel) -> Sequence[Remark]:
     Remedy: remove optional. The compiled code needs every tensor in each request anyway.
     """
     config = model.config
-    return [
-        Remark(
-            kind="optional",
-            message="the whole server process aborts while this model loads.",
-            observed="optional: true",
-            expected="no optional input",
-            subject=tensor.label,
-            remedy="Remove optional; the compiled code needs every input with each request.",
-            at=tensor.optional.at,
-        )
-        for tensor in (config.inputs if config is not None else ())
-        if tensor.optional is not None and tensor.optional.value
-    ]
+    for tensor in config.inputs if config is not None else ():
+        if tensor.optional is not None and tensor.optional.value:
+            yield Remark(
+                kind="optional",
+                message="the whole server process aborts while this model loads.",
+                observed="optional: true",
+                expected="no optional input",
+                subject=tensor.label,
+                remedy="Remove optional; the compiled code needs every input with each request.",
+                at=tensor.optional.at,
+            )
 
 
 @RULES.rule("R30", "batch inputs", Consequence.FAILS_TO_LOAD)
-def no_batch_inputs(model: ServedModel) -> Sequence[Remark]:
+def no_batch_inputs(model: ServedModel) -> RuleResult:
     """batch_input, batch_output and ragged batches are not supported for an AOTInductor model.
 
     Versions: up to 26.05 seen.
@@ -92,7 +89,7 @@ def no_batch_inputs(model: ServedModel) -> Sequence[Remark]:
 @RULES.rule(
     "R34", "requests are merged by a release that cannot split them", Consequence.SILENTLY_WRONG, last_seen="26.06"
 )
-def requests_are_not_merged(model: ServedModel) -> Sequence[Remark]:
+def requests_are_not_merged(model: ServedModel) -> RuleResult:
     """Before 26.06 a scheduler that merges requests leaks rows to other clients.
 
     Versions: up to 26.05; 26.06 and later split the results along the first dimension.
@@ -103,36 +100,33 @@ def requests_are_not_merged(model: ServedModel) -> Sequence[Remark]:
     """
     config = model.config
     if config is None or config.scheduling is None or config.scheduling.name != "dynamic_batching":
-        return ()
+        return
     if config.batch_size == 0:
-        return (
-            Remark(
-                kind="no-batching",
-                consequence=Consequence.WASTE,
-                message="nothing is merged: max_batch_size is 0, so requests have no batch dimension.",
-                observed="dynamic_batching with max_batch_size 0",
-                expected="max_batch_size above 0",
-                remedy="Set max_batch_size, or remove dynamic_batching.",
-                at=config.scheduling.at,
-            ),
-        )
-    if model.release.since(SPLITS_SINCE):
-        return ()
-    return (
-        Remark(
-            kind="merged",
-            message="the model loads, then answers with rows of different requests: the first response "
-            "contains the rows of all merged requests, the others read past the end of the buffer.",
-            observed=f"dynamic_batching on Triton {model.release.name}",
-            expected="no scheduler that merges requests before 26.06",
-            remedy="Remove dynamic_batching, or serve with Triton 26.06 or later.",
+        yield Remark(
+            kind="no-batching",
+            consequence=Consequence.WASTE,
+            message="nothing is merged: max_batch_size is 0, so requests have no batch dimension.",
+            observed="dynamic_batching with max_batch_size 0",
+            expected="max_batch_size above 0",
+            remedy="Set max_batch_size, or remove dynamic_batching.",
             at=config.scheduling.at,
-        ),
+        )
+        return
+    if model.release.since(SPLITS_SINCE):
+        return
+    yield Remark(
+        kind="merged",
+        message="the model loads, then answers with rows of different requests: the first response "
+        "contains the rows of all merged requests, the others read past the end of the buffer.",
+        observed=f"dynamic_batching on Triton {model.release.name}",
+        expected="no scheduler that merges requests before 26.06",
+        remedy="Remove dynamic_batching, or serve with Triton 26.06 or later.",
+        at=config.scheduling.at,
     )
 
 
 @RULES.rule("R35", "sequence batching", Consequence.FAILS_TO_LOAD, last_seen="26.06")
-def sequences_are_supported(model: ServedModel) -> Sequence[Remark]:
+def sequences_are_supported(model: ServedModel) -> RuleResult:
     """sequence_batching needs 26.06; its tensors count as inputs and outputs of the model.
 
     Versions: up to 26.05 the model does not load; 26.06 and later support controls and state.
@@ -143,53 +137,47 @@ def sequences_are_supported(model: ServedModel) -> Sequence[Remark]:
     """
     config = model.config
     if config is None or config.scheduling is None or config.scheduling.name != "sequence_batching":
-        return ()
+        return
     if model.release.before("26.06"):
-        return (
-            Remark(
-                kind="unsupported",
-                message="the model is not loaded: Boolean sequence control validation is not supported for model "
-                f'instance "{model.name}_0_0".',
-                observed=f"sequence_batching on Triton {model.release.name}",
-                expected="Triton 26.06 or later",
-                remedy="Serve with Triton 26.06 or later, or remove sequence_batching.",
-                at=config.scheduling.at,
-            ),
+        yield Remark(
+            kind="unsupported",
+            message="the model is not loaded: Boolean sequence control validation is not supported for model "
+            f'instance "{model.name}_0_0".',
+            observed=f"sequence_batching on Triton {model.release.name}",
+            expected="Triton 26.06 or later",
+            remedy="Serve with Triton 26.06 or later, or remove sequence_batching.",
+            at=config.scheduling.at,
         )
+        return
     tensors = [(item.name, item.data_type, item.at) for item in config.controls]
     tensors += [
         pair
         for state in config.states
         for pair in [(state.input_name, state.data_type, state.at), (state.output_name, state.data_type, state.at)]
     ]
-    return [remark for name, kind, at in tensors for remark in _sequence_tensor(name, kind, at)]
+    for name, kind, at in tensors:
+        yield from _sequence_tensor(name, kind, at)
 
 
-def _sequence_tensor(name: Given[str] | None, data_type: Given[str] | None, at: Position) -> list[Remark]:
+def _sequence_tensor(name: Given[str] | None, data_type: Given[str] | None, at: Position) -> RuleResult:
     label = name.value if name is not None else "(no name)"
-    found = []
     if data_type is not None and data_type.value == "TYPE_STRING":
-        found.append(
-            Remark(
-                kind="string",
-                message="the model is not loaded: a control or state cannot be of type string.",
-                observed="TYPE_STRING",
-                expected="a type of numbers",
-                subject=label,
-                remedy="Use a number type, TYPE_UINT64 for a correlation ID that is a number.",
-                at=data_type.at,
-            )
+        yield Remark(
+            kind="string",
+            message="the model is not loaded: a control or state cannot be of type string.",
+            observed="TYPE_STRING",
+            expected="a type of numbers",
+            subject=label,
+            remedy="Use a number type, TYPE_UINT64 for a correlation ID that is a number.",
+            at=data_type.at,
         )
     if not _NUMBERED.fullmatch(label):
-        found.append(
-            Remark(
-                kind="name",
-                message=f"the model is not loaded: the backend cannot determine which argument {label} is.",
-                observed=label,
-                expected="a name that ends in __ and the number of the argument",
-                subject=label,
-                remedy=f"Call it {label}__<index of the argument>.",
-                at=name.at if name is not None else at,
-            )
+        yield Remark(
+            kind="name",
+            message=f"the model is not loaded: the backend cannot determine which argument {label} is.",
+            observed=label,
+            expected="a name that ends in __ and the number of the argument",
+            subject=label,
+            remedy=f"Call it {label}__<index of the argument>.",
+            at=name.at if name is not None else at,
         )
-    return found

@@ -85,22 +85,19 @@ def no_empty_dict(joined: JoinedTables) -> RuleResult:
     How it was seen: as an argument, run with the 26.05 backend; in the outputs, read in its source.
     Remedy: export without the empty dict.
     """
-    found = obstacle_remarks(joined, "R15")
+    yield from obstacle_remarks(joined, "R15")
     returned = joined.contract.outputs
     for tensor, row in (pair for pair in joined.outputs.pairs if pair[1].kind == "shifted"):
         past = row.slot >= len(returned)
         answer = "is read past the end of its results" if past else f"answers with {returned[row.slot].path}"
-        found.append(
-            Remark(
-                kind="shifted",
-                consequence=Consequence.REQUESTS_FAIL if past else Consequence.SILENTLY_WRONG,
-                message="an empty dict takes a number among the outputs, and the compiled code returns nothing for it: "
-                f"{tensor.label} {answer}.",
-                observed=f"{row.path} as output {row.slot}",
-                expected="only outputs before the empty dict",
-                subject=tensor.label,
-                remedy="Export without the empty dict, or leave the output out of the config.",
-                at=tensor.at,
-            )
+        yield Remark(
+            kind="shifted",
+            consequence=Consequence.REQUESTS_FAIL if past else Consequence.SILENTLY_WRONG,
+            message="an empty dict takes a number among the outputs, and the compiled code returns nothing for it: "
+            f"{tensor.label} {answer}.",
+            observed=f"{row.path} as output {row.slot}",
+            expected="only outputs before the empty dict",
+            subject=tensor.label,
+            remedy="Export without the empty dict, or leave the output out of the config.",
+            at=tensor.at,
         )
-    return found
