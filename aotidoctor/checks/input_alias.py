@@ -19,8 +19,8 @@ from __future__ import annotations
 from itertools import combinations
 
 from aotidoctor.checks.check import Finder, Observations
-from aotidoctor.checks.matching.call_overlay import leaf_check, tensor_pairs
 from aotidoctor.checks.matching.kernel_reads import span
+from aotidoctor.checks.matching.leaves import leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-IN-018", "input_alias")

@@ -17,7 +17,8 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Observations
-from aotidoctor.checks.matching.call_overlay import describe_plain, missing_reason, overlay_of
+from aotidoctor.checks.matching.leaves import missing_reason, overlay_of
+from aotidoctor.localize.call_overlay import describe_plain
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import FileSource
 from aotidoctor.model.inputs import PlainValue

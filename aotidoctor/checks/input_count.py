@@ -18,13 +18,8 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Observations
-from aotidoctor.checks.matching.call_overlay import (
-    call_error,
-    describe_tensor,
-    missing_reason,
-    overlay_of,
-    swapped_paths,
-)
+from aotidoctor.checks.matching.leaves import call_error, missing_reason, overlay_of, swapped_paths
+from aotidoctor.localize.call_overlay import describe_tensor
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import plural
 from aotidoctor.model.inputs import TensorDesc

@@ -17,7 +17,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Observations
-from aotidoctor.checks.matching.call_overlay import contract_source, device_fits, leaf_check, tensor_pairs
+from aotidoctor.checks.matching.leaves import contract_source, device_fits, leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec
 

@@ -16,8 +16,8 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Observations
-from aotidoctor.checks.matching.call_overlay import contract_source, leaf_check, tensor_pairs
 from aotidoctor.checks.matching.kernel_reads import readings
+from aotidoctor.checks.matching.leaves import contract_source, leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-IN-015", "input_divisibility")

@@ -18,14 +18,8 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Observations
-from aotidoctor.checks.matching.call_overlay import (
-    contract_source,
-    hidden_reason,
-    is_mask_for,
-    leaf_check,
-    tensor_pairs,
-    unread_reason,
-)
+from aotidoctor.checks.matching.leaves import contract_source, hidden_reason, leaf_check, tensor_pairs, unread_reason
+from aotidoctor.localize.call_overlay import is_mask_for
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-IN-010", "input_dtype")

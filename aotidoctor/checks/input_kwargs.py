@@ -16,7 +16,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Observations
-from aotidoctor.checks.matching.call_overlay import MOST_KEYS, call_error, missing_reason, overlay_of
+from aotidoctor.checks.matching.leaves import MOST_KEYS, call_error, missing_reason, overlay_of
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-IN-003", "input_kwargs")
@@ -36,8 +36,8 @@ def run(case: Case) -> Observations:
             observed=difference.observed,
             expected=difference.expected,
             facts={
-                "keys_observed": difference.keys_observed[:MOST_KEYS],
-                "keys_expected": difference.keys_expected[:MOST_KEYS],
+                "keys_observed": difference.keys[0][:MOST_KEYS],
+                "keys_expected": difference.keys[1][:MOST_KEYS],
                 "path": difference.path,
                 "raises": raises,
             },

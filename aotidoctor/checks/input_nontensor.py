@@ -17,14 +17,8 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Observations
-from aotidoctor.checks.matching.call_overlay import (
-    call_error,
-    contract_source,
-    describe_plain,
-    missing_reason,
-    overlay_of,
-    swapped_paths,
-)
+from aotidoctor.checks.matching.leaves import call_error, contract_source, missing_reason, overlay_of, swapped_paths
+from aotidoctor.localize.call_overlay import describe_plain
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import describe_spec
 from aotidoctor.model.inputs import PlainValue

@@ -17,15 +17,8 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Observations
-from aotidoctor.checks.matching.call_overlay import (
-    Pair,
-    contract_source,
-    describe_plain,
-    describe_tensor,
-    missing_reason,
-    overlay_of,
-    swapped_pairs,
-)
+from aotidoctor.checks.matching.leaves import contract_source, missing_reason, overlay_of
+from aotidoctor.localize.call_overlay import Pair, describe_plain, describe_tensor, swapped_pairs
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import describe_spec
 from aotidoctor.model.inputs import TensorDesc

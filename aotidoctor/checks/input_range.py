@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.call_overlay import TensorPair, contract_source, leaf_check, tensor_pairs
+from aotidoctor.checks.matching.leaves import TensorPair, contract_source, leaf_check, tensor_pairs
 from aotidoctor.kernels.expressions import broken_comparisons
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import describe_spec

@@ -19,14 +19,9 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Observations
-from aotidoctor.checks.matching.call_overlay import (
-    contract_source,
-    leaf_check,
-    one_element,
-    tensor_pairs,
-    unread_reason,
-)
 from aotidoctor.checks.matching.kernel_reads import misfits, short_reads
+from aotidoctor.checks.matching.leaves import contract_source, leaf_check, tensor_pairs, unread_reason
+from aotidoctor.localize.call_overlay import one_element
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import describe_spec
 from aotidoctor.model.evidence import plural

@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.call_overlay import contract_source, leaf_check, tensor_pairs
 from aotidoctor.checks.matching.kernel_reads import SymbolReading, agreed_values, readings, short_reads
+from aotidoctor.checks.matching.leaves import contract_source, leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.expr import evaluate

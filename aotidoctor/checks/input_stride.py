@@ -23,8 +23,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aotidoctor.checks.check import Finder, Observations
-from aotidoctor.checks.matching.call_overlay import TensorPair, contract_source, leaf_check, tensor_pairs
 from aotidoctor.checks.matching.kernel_reads import agreed_values, misfits, readings, short_reads
+from aotidoctor.checks.matching.leaves import TensorPair, contract_source, leaf_check, tensor_pairs
 from aotidoctor.model.case import Case
 from aotidoctor.model.expr import evaluate
 from aotidoctor.model.torch_names import ITEMSIZE

@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from aotidoctor.checks.check import Finder, Findings
-from aotidoctor.checks.matching.call_overlay import overlay_of, tensor_pairs
 from aotidoctor.checks.matching.kernel_reads import SymbolReading, agreed_values, readings
+from aotidoctor.checks.matching.leaves import overlay_of, tensor_pairs
 from aotidoctor.checks.matching.package_facts import at_call, device_of
 from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.case import Case

@@ -16,11 +16,12 @@ from dataclasses import replace
 
 from aotidoctor.diagnosis.playbooks import leaf_of
 from aotidoctor.diagnosis.treatment_steps import TreatmentPlan, each_leaf, leaf_plan, merge_plans, one_step, resize_step
+from aotidoctor.localize.call_overlay import overlay_call
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import Dim, LeafSpec
 from aotidoctor.model.evidence import Evidence, FactValue, Severity
 from aotidoctor.model.expr import evaluate, solve
-from aotidoctor.model.inputs import Container, Leaf, LeafValue, TensorDesc, Tree, child_path
+from aotidoctor.model.inputs import LeafValue, TensorDesc
 
 
 # Look-ups for planners.
@@ -69,31 +70,11 @@ def exported_program(case: Case) -> str | None:
 def couples(case: Case) -> Iterator[tuple[str, LeafSpec, TensorDesc]]:
     """Yield ``(path, leaf of the contract, tensor)`` wherever both trees have a tensor at the same place."""
     contract, inputs = case.contract, case.inputs
-    if contract is None or inputs is None or contract.args is None or contract.kwargs is None:
+    if contract is None or inputs is None:
         return
-    for name, wanted, given in (("args", contract.args, inputs.args), ("kwargs", contract.kwargs, inputs.kwargs)):
-        for path, index, value in _overlay(wanted, given, name):
-            if isinstance(value, TensorDesc):
-                yield path, contract.leaves[index], value
-
-
-def _overlay(wanted: Tree[int], given: Tree[LeafValue], path: str) -> Iterator[tuple[str, int, LeafValue]]:
-    match wanted, given:
-        case Leaf(value=index), Leaf(value=value):
-            yield path, index, value
-        case Container(), Container():
-            for at, child in enumerate(wanted.children):
-                place = _place(wanted, given, at)
-                if place is not None:
-                    yield from _overlay(child, given.children[place], child_path(path, given, place))
-
-
-def _place(wanted: Container[int], given: Container[LeafValue], at: int) -> int | None:
-    """Where ``given`` has child ``at`` of ``wanted``: by key where both have keys, by position otherwise."""
-    if wanted.keys and given.keys:
-        key = wanted.keys[at]
-        return given.keys.index(key) if key in given.keys else None
-    return at if at < len(given.children) else None
+    for pair in overlay_call(contract, inputs).pairs:
+        if isinstance(pair.value, TensorDesc):
+            yield pair.path, pair.spec, pair.value
 
 
 # Sizes.

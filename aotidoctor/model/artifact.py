@@ -110,6 +110,20 @@ class ArtifactKind(enum.Enum):
     OTHER = "other"
 
 
+# First bytes of files that are no artifact, and what these are.
+OTHER_MAGIC = (
+    (b"\x1f\x8b", "gzip-compressed data"),
+    (b"BZh", "bzip2-compressed data"),
+    (b"\xfd7zXZ\0", "xz-compressed data"),
+    (b"\x28\xb5\x2f\xfd", "zstd-compressed data"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"Rar!", "a RAR archive"),
+    (b"!<arch>\n", "a static library (ar archive)"),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
+    (b"\x93NUMPY", "a NumPy array (.npy)"),
+    (b"GGUF", "a GGUF model"),
+    (b"%PDF", "a PDF document"),
+)
 RUNNABLE_KINDS = frozenset({ArtifactKind.AOTI_PACKAGE, ArtifactKind.AOTI_DIRECTORY, ArtifactKind.BARE_SO})
 """Kinds that can be loaded and called."""
 PRECOMPILED_KINDS = frozenset(

@@ -19,7 +19,7 @@ def test_each_promise_names_a_test():
 
 
 def test_the_figures_are_those_of_the_code():
-    from aotidoctor.checks.matching.call_overlay import MOST_KEYS
+    from aotidoctor.checks.matching.leaves import MOST_KEYS
     from aotidoctor.cli.execute import CPU_S, MEMORY, ORDINARY
     from aotidoctor.model.inputs import MOST_LEAVES
     from aotidoctor.readers.contract.run_impl import MOST_CALLS

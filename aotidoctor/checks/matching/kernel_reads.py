@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from aotidoctor.checks.matching.call_overlay import TensorPair
+from aotidoctor.checks.matching.leaves import TensorPair
 from aotidoctor.model.contract import Walk
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.expr import Expr, Sym, evaluate, solve, step_of

@@ -10,6 +10,7 @@ import json
 import math
 import re
 
+from aotidoctor.model.artifact import OTHER_MAGIC
 from aotidoctor.model.errors import too_many
 from aotidoctor.model.inputs import Container, Leaf, LeafValue, TensorDesc, Tree, ValueStats
 from aotidoctor.model.record import JsonObject, JsonValue
@@ -34,7 +35,6 @@ from aotidoctor.readers.inputs.torch_files import (
     unsafe_error,
     wrong_format_error,
 )
-from aotidoctor.readers.package.package_layout import OTHER_MAGIC
 
 # .npy and .npz.
 

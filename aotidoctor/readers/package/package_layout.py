@@ -16,7 +16,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from aotidoctor.model.artifact import ArtifactKind, Member
+from aotidoctor.model.artifact import OTHER_MAGIC, ArtifactKind, Member
 from aotidoctor.model.record import record
 from aotidoctor.readers.package.blob import Blob, bytes_blob, decode, path_blob
 from aotidoctor.readers.package.zip_archive import STORED, ZipEntry, read_entry
@@ -31,19 +31,6 @@ _ANNEX = (b"/annex/objects/", b"../.git/annex/objects/", b".git/annex/objects/")
 _LEGACY_TORCH_SAVE = bytes.fromhex("8a0a6cfc9c46f9206aa850192e")
 _MACHO = (b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe")
 _MACHO_FAT = b"\xca\xfe\xba\xbe"
-OTHER_MAGIC = (
-    (b"\x1f\x8b", "gzip-compressed data"),
-    (b"BZh", "bzip2-compressed data"),
-    (b"\xfd7zXZ\0", "xz-compressed data"),
-    (b"\x28\xb5\x2f\xfd", "zstd-compressed data"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
-    (b"Rar!", "a RAR archive"),
-    (b"!<arch>\n", "a static library (ar archive)"),
-    (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
-    (b"\x93NUMPY", "a NumPy array (.npy)"),
-    (b"GGUF", "a GGUF model"),
-    (b"%PDF", "a PDF document"),
-)
 # Flatbuffers name their schema in bytes 4 to 8; ExecuTorch's have a second mark where segments follow.
 _EXECUTORCH = {
     b"ET12": ArtifactKind.EXECUTORCH_PROGRAM,

@@ -8,8 +8,8 @@ from math import prod
 import numpy as np
 import pytest
 
-from aotidoctor.checks.matching.call_overlay import TensorPair
 from aotidoctor.checks.matching.kernel_reads import WalkSteps, bears, misfits
+from aotidoctor.checks.matching.leaves import TensorPair
 from aotidoctor.model.contract import Dim, LeafSpec, Turn, Walk
 from aotidoctor.model.expr import Num, Sym
 from tests.every import every

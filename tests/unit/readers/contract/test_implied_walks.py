@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aotidoctor.checks.matching.call_overlay import TensorPair
 from aotidoctor.checks.matching.kernel_reads import misfits
+from aotidoctor.checks.matching.leaves import TensorPair
 from aotidoctor.model.contract import KernelCall, LeafSpec, ModelContract
 from aotidoctor.model.expr import evaluate
 from aotidoctor.readers.contract.input_leaves import read_symbols

@@ -1,7 +1,5 @@
 """Lay the observed call over the call spec: pairs of leaves, differences of the trees, swapped arguments.
 
-Each ``input_*`` check reads its own part of it, without the pairs that already have an earlier fault.
-
 The runtime itself never compares trees: it sorts top-level keywords by name, flattens, drops what is not a tensor and
 counts. So a difference here is either harmless (a list for a tuple flattens alike) or silently shifts tensors into
 other slots (dict keys in another order, a missing element).
@@ -9,14 +7,12 @@ other slots (dict keys in another order, a missing element).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from itertools import combinations, islice
 
-from aotidoctor.checks.check import Check, Finder, Findings
-from aotidoctor.model.case import Case
 from aotidoctor.model.contract import LeafSpec, ModelContract, describe_spec
-from aotidoctor.model.evidence import FactValue, FileSource, list_names, plural
+from aotidoctor.model.evidence import plural
 from aotidoctor.model.inputs import (
     MAPPINGS,
     Container,
@@ -31,14 +27,11 @@ from aotidoctor.model.inputs import (
 )
 from aotidoctor.model.record import record
 
-# The overlay.
 SEQUENCES = ("tuple", "list", "namedtuple", "structseq")
-# The most keys in the facts of a finding; its text lists fewer.
-MOST_KEYS = 100
-_MOST_LISTED = 20
+# The most keys in a text.
+MOST_LISTED = 20
 # The source of a contract that comes from the guards of a compiled function.
 GUARDS = "guards"
-_KEYWORDS = "ValueError: Ran into a kwarg keyword mismatch:"
 # Certainly no instances of a class registered with pytree; any other leaf may hold tensors that are not seen here.
 PLAIN_TYPES = frozenset({"None", "NoneType", "bool", "int", "float", "complex", "str", "bytes", "ndarray", "set"})
 
@@ -52,7 +45,7 @@ class Pair:
     value: LeafValue
 
 
-@record
+@record(kw_only=False)
 class TreeDifference:
     """One place where the trees differ. ``part``: ``tree``, ``kwargs``, ``count``; ``harmless``: it flattens alike."""
 
@@ -61,66 +54,44 @@ class TreeDifference:
     path: str
     observed: str
     expected: str
-    harmless: bool = False
-    keys_observed: tuple[str, ...] = ()
-    keys_expected: tuple[str, ...] = ()
+    harmless: bool = field(default=False, kw_only=True)
+    # The observed and the expected ones.
+    keys: tuple[tuple[str, ...], tuple[str, ...]] = field(default=((), ()), kw_only=True)
 
 
-@record(kw_only=False, frozen=False)
+@record
 class Overlay:
     """Pairs in call-spec order and differences in reading order."""
 
-    pairs: list[Pair] = field(default_factory=list)
-    differences: list[TreeDifference] = field(default_factory=list)
+    pairs: list[Pair]
+    differences: list[TreeDifference]
 
     def of(self, part: str) -> list[TreeDifference]:
         """The differences of one part."""
         return [difference for difference in self.differences if difference.part == part]
 
-    def add(
-        self,
-        part: str,
-        kind: str,
-        path: str,
-        observed: str,
-        expected: str,
-        *,
-        harmless: bool = False,
-        keys: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
-    ) -> None:
-        """Add a difference; ``keys`` are the observed and the expected ones."""
-        self.differences.append(
-            TreeDifference(
-                part=part,
-                kind=kind,
-                path=path,
-                observed=observed,
-                expected=expected,
-                harmless=harmless,
-                keys_observed=keys[0],
-                keys_expected=keys[1],
-            )
-        )
-
 
 def overlay_call(contract: ModelContract, inputs: InputSet) -> Overlay:
-    """The overlay of ``inputs`` on the call spec of ``contract`` (which must have one)."""
-    overlay = Overlay()
+    """The overlay of ``inputs`` on the call spec of ``contract``; empty if it has none."""
+    found = list(_compare_calls(contract, inputs))
+    differences = [item for item in found if isinstance(item, TreeDifference)]
+    first = next((difference for difference in differences if not difference.harmless), None)
+    if first is None or (pairs := _pairs_in_order(contract, inputs)) is None:
+        return Overlay(pairs=[item for item in found if isinstance(item, Pair)], differences=differences)
+    alike = TreeDifference("tree", "nested-alike", first.path, first.observed, first.expected, harmless=True)
+    return Overlay(pairs=pairs, differences=[alike])
+
+
+def _compare_calls(contract: ModelContract, inputs: InputSet) -> Iterator[Pair | TreeDifference]:
     if contract.args is None or contract.kwargs is None:
-        return overlay
-    _overlay_signature(overlay, contract.args, contract.kwargs, inputs)
+        return
+    yield from _compare_signatures(contract.args, contract.kwargs, inputs)
     for index, (spec, given) in enumerate(zip(contract.args.children, inputs.args.children, strict=False)):
-        _overlay_tree(overlay, contract, spec, given, child_path("args", inputs.args, index))
+        yield from _compare_trees(contract, spec, given, child_path("args", inputs.args, index))
     given_kwargs = dict(zip(inputs.kwargs.keys, inputs.kwargs.children, strict=True))
     for name, spec in zip(contract.kwargs.keys, contract.kwargs.children, strict=True):
         if name in given_kwargs:
-            _overlay_tree(overlay, contract, spec, given_kwargs[name], f"kwargs[{name!r}]")
-    first = next((difference for difference in overlay.differences if not difference.harmless), None)
-    if first is None or (pairs := _pairs_in_order(contract, inputs)) is None:
-        return overlay
-    alike = Overlay(pairs=pairs)
-    alike.add("tree", "nested-alike", first.path, first.observed, first.expected, harmless=True)
-    return alike
+            yield from _compare_trees(contract, spec, given_kwargs[name], f"kwargs[{name!r}]")
 
 
 def _pairs_in_order(contract: ModelContract, inputs: InputSet) -> list[Pair] | None:
@@ -151,7 +122,7 @@ def _is_of_sequences(tree: Tree[int] | Tree[LeafValue]) -> bool:
     return isinstance(tree, Leaf) or (_family(tree.type) == "sequence" and all(map(_is_of_sequences, tree.children)))
 
 
-def _overlay_signature(overlay: Overlay, args: Container[int], kwargs: Container[int], inputs: InputSet) -> None:
+def _compare_signatures(args: Container[int], kwargs: Container[int], inputs: InputSet) -> Iterator[TreeDifference]:
     """Positional and keyword arguments: which are missing, extra, renamed or given the other way."""
     wanted, given = kwargs.keys, inputs.kwargs.keys
     keys = (tuple(map(str, given)), tuple(map(str, wanted)))
@@ -160,100 +131,87 @@ def _overlay_signature(overlay: Overlay, args: Container[int], kwargs: Container
     surplus = len(inputs.args.children) - len(args.children)
     while extra and surplus < 0:
         name, surplus = extra.pop(0), surplus + 1
-        overlay.add(
+        yield TreeDifference(
             "kwargs", "positional-as-keyword", f"kwargs[{name!r}]", "given by keyword", "by position", keys=keys
         )
     if missing and surplus >= len(missing):
-        names = ", ".join(map(str, missing[:_MOST_LISTED]))
-        overlay.add("kwargs", "keyword-as-positional", "args", "given by position", f"by keyword: {names}", keys=keys)
+        names = ", ".join(map(str, missing[:MOST_LISTED]))
+        yield TreeDifference(
+            "kwargs", "keyword-as-positional", "args", "given by position", f"by keyword: {names}", keys=keys
+        )
         surplus, missing = surplus - len(missing), []
     for _ in range(min(len(missing), len(extra))):
         old, new = missing.pop(0), extra.pop(0)
-        overlay.add("kwargs", "renamed", f"kwargs[{new!r}]", f"keyword {new!r}", f"keyword {old!r}", keys=keys)
+        yield TreeDifference("kwargs", "renamed", f"kwargs[{new!r}]", f"keyword {new!r}", f"keyword {old!r}", keys=keys)
     for name in missing:
-        overlay.add("kwargs", "missing", f"kwargs[{name!r}]", "not given", "a keyword argument", keys=keys)
+        yield TreeDifference("kwargs", "missing", f"kwargs[{name!r}]", "not given", "a keyword argument", keys=keys)
     for name in extra:
-        overlay.add("kwargs", "extra", f"kwargs[{name!r}]", "given", f"keywords {_list_keys(wanted)}", keys=keys)
+        yield TreeDifference(
+            "kwargs", "extra", f"kwargs[{name!r}]", "given", f"keywords {_list_keys(wanted)}", keys=keys
+        )
     if surplus == 0:
         return
     count, expected = len(inputs.args.children), len(args.children)
     kind, first = ("many", expected) if surplus > 0 else ("few", count)
-    overlay.add("count", kind, f"args[{first}]", plural(count, "positional argument"), f"{expected}")
+    yield TreeDifference("count", kind, f"args[{first}]", plural(count, "positional argument"), f"{expected}")
 
 
-def call_error(case: Case) -> str:
-    """PyTorch's answer to a call that differs from the call spec: it compares top-level keywords, then it counts."""
-    inputs, contract = case.inputs, case.contract
-    if inputs is None or contract is None:
-        return ""
-    if case.artifact.precompiled is not None:
-        return "TypeError from inspect.Signature.bind, or RuntimeError: GuardManager check failed"
-    if contract.kwargs is not None and set(inputs.kwargs.keys) != set(contract.kwargs.keys):
-        given, wanted = (list(map(str, tree.keys)) for tree in (inputs.kwargs, contract.kwargs))
-        given, wanted = (
-            words if len(words) <= _MOST_LISTED else [*words[:_MOST_LISTED], "..."] for words in (given, wanted)
-        )
-        return f"{_KEYWORDS} Got the following keywords {given} but expected {wanted}"
-    count = len(inputs.tensors())
-    if count != contract.n_inputs:
-        return f"RuntimeError: expected inputs vector size to be {contract.n_inputs}, but got {count}"
-    return "no error: PyTorch takes the tensors in the order in which they are flattened"
-
-
-def _overlay_tree(
-    overlay: Overlay, contract: ModelContract, spec: Tree[int], given: Tree[LeafValue], path: str
-) -> None:
+def _compare_trees(
+    contract: ModelContract, spec: Tree[int], given: Tree[LeafValue], path: str
+) -> Iterator[Pair | TreeDifference]:
     # An object in place of a registered class: only the process that flattens it sees its content.
     match spec, given:
         case Leaf(value=index), Leaf(value=value):
-            overlay.pairs.append(Pair(spec=contract.leaves[index], path=path, value=value))
+            yield Pair(spec=contract.leaves[index], path=path, value=value)
         case Leaf(value=index), Container():
-            overlay.add("tree", "nesting", path, describe(given), describe_spec(contract.leaves[index]))
+            yield TreeDifference("tree", "nesting", path, describe(given), describe_spec(contract.leaves[index]))
         case Container(), Leaf(value=PlainValue() as value) if (
             _family(spec.type) not in ("sequence", "mapping") and value.type not in PLAIN_TYPES
         ):
-            overlay.add("tree", "object", path, describe(given), _container_text(spec), harmless=True)
+            yield TreeDifference("tree", "object", path, describe(given), _container_text(spec), harmless=True)
         case Container(), Leaf():
-            overlay.add("tree", "nesting", path, describe(given), _container_text(spec))
+            yield TreeDifference("tree", "nesting", path, describe(given), _container_text(spec))
         case Container(), Container():
-            _overlay_containers(overlay, contract, spec, given, path)
+            yield from _compare_containers(contract, spec, given, path)
 
 
-def _overlay_containers(
-    overlay: Overlay, contract: ModelContract, spec: Container[int], given: Container[LeafValue], path: str
-) -> None:
+def _compare_containers(
+    contract: ModelContract, spec: Container[int], given: Container[LeafValue], path: str
+) -> Iterator[Pair | TreeDifference]:
     wanted, got = _family(spec.type), _family(given.type)
     if wanted != got:
-        overlay.add("tree", "type", path, _container_text(given), _container_text(spec))
+        yield TreeDifference("tree", "type", path, _container_text(given), _container_text(spec))
     elif spec.type != given.type and not (spec.type.startswith("namedtuple") and given.type.startswith("namedtuple")):
         if contract.source == GUARDS:
-            overlay.add("tree", "type", path, given.type, spec.type)
+            yield TreeDifference("tree", "type", path, given.type, spec.type)
         else:
-            overlay.add("tree", "list-for-tuple", path, given.type, spec.type, harmless=True)
+            yield TreeDifference("tree", "list-for-tuple", path, given.type, spec.type, harmless=True)
     if wanted == got == "mapping":
         keys = (tuple(map(str, given.keys)), tuple(map(str, spec.keys)))
         texts = (f"keys {_list_keys(given.keys)}", f"keys {_list_keys(spec.keys)}")
         if contract.source == GUARDS and set(spec.keys) <= set(given.keys):
             pass  # the compiled function looks at the keys that it reads
         elif set(spec.keys) != set(given.keys):
-            overlay.add("tree", "keys", path, *texts, keys=keys)
+            yield TreeDifference("tree", "keys", path, *texts, keys=keys)
         elif spec.keys != given.keys:
-            overlay.add("tree", "key-order", path, *texts, keys=keys)
+            yield TreeDifference("tree", "key-order", path, *texts, keys=keys)
         children = dict(zip(given.keys, given.children, strict=True))
         for key, child in zip(spec.keys, spec.children, strict=True):
             if key in children:
-                _overlay_tree(overlay, contract, child, children[key], f"{path}[{key!r}]")
+                yield from _compare_trees(contract, child, children[key], f"{path}[{key!r}]")
         return
     if len(spec.children) != len(given.children) and wanted == got:
-        overlay.add("tree", "length", path, f"{len(given.children)} elements", f"{len(spec.children)} elements")
+        yield TreeDifference(
+            "tree", "length", path, f"{len(given.children)} elements", f"{len(spec.children)} elements"
+        )
     for index, (child, given_child) in enumerate(zip(spec.children, given.children, strict=False)):
-        _overlay_tree(overlay, contract, child, given_child, child_path(path, given, index))
+        yield from _compare_trees(contract, child, given_child, child_path(path, given, index))
 
 
 def _list_keys(keys: Sequence[object]) -> str:
     """``['a', 'b']``; of many the first ones."""
-    more = f", … {len(keys) - _MOST_LISTED} more]" if len(keys) > _MOST_LISTED else "]"
-    return f"[{', '.join(map(repr, keys[:_MOST_LISTED]))}{more}"
+    more = f", … {len(keys) - MOST_LISTED} more]" if len(keys) > MOST_LISTED else "]"
+    return f"[{', '.join(map(repr, keys[:MOST_LISTED]))}{more}"
 
 
 def _family(kind: str) -> str:
@@ -401,123 +359,3 @@ def _couples(misfits: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
     ]
     paths = [pair.path for swap in found for pair in swap]
     return [swap for swap in found if all(paths.count(pair.path) == 1 for pair in swap)]
-
-
-# The pairs that a per-leaf check looks at. The checks that must pass before the leaves of two trees can be compared.
-LEAF_NEEDS = ("inputs_file", "input_kwargs", "input_tree", "input_nontensor", "input_count")
-STAGES = ("device", "dtype", "rank", "shape", "stride")
-DENSE = ("strided",)
-
-
-@record
-class TensorPair:
-    """A tensor leaf of the call spec and the tensor given for it.
-
-    ``guessed``: it was generated, with sizes that the package does not record. A fault in them is no fault of the user.
-    """
-
-    spec: LeafSpec
-    path: str
-    tensor: TensorDesc
-    guessed: bool = False
-
-    def facts(self, **extra: FactValue) -> dict[str, FactValue]:
-        """The facts that every finding about this leaf carries, and more."""
-        return {
-            "path": self.path,
-            "input_index": self.spec.input_index,
-            "generated_name": self.spec.generated_name,
-            "unused": self.spec.used is False,
-            **extra,
-        }
-
-
-def leaf_check(find: Finder, run: Callable[[Case], Findings], *, facts: tuple[str, ...] = ()) -> Check:
-    """The check that runs ``run`` if the leaves can be compared."""
-
-    def compare(case: Case) -> Findings:
-        return find.unchecked(missing_reason(case)) if overlay_of(case) is None else run(case)
-
-    return find.check(compare, needs=LEAF_NEEDS, facts=facts)
-
-
-def overlay_of(case: Case) -> Overlay | None:
-    """The overlay, or None (why: ``missing_reason``)."""
-    if case.contract is None or case.inputs is None or case.contract.args is None:
-        return None
-    return overlay_call(case.contract, case.inputs)
-
-
-def missing_reason(case: Case) -> str:
-    """Why inputs cannot be compared with the contract."""
-    if case.inputs_error is not None:
-        return f"the inputs file could not be read: {case.inputs_error}"
-    if case.inputs is None:
-        return "no inputs were given (--inputs or --generate)"
-    if case.contract is None:
-        return "the package contains no contract (no wrapper.cpp)"
-    return "the package contains no call spec"
-
-
-def unread_reason(case: Case, what: str, unread: Sequence[str]) -> str:
-    """Why ``what`` of the tensors at ``unread`` cannot be judged, and which option provides it."""
-    named = list_names(unread)
-    program = "" if case.options.reference is not None else "; --reference exported.pt2 provides it"
-    return f"the package does not record the {what} of {named} (no input checks before torch 2.7){program}"
-
-
-def hidden_reason(case: Case) -> str | None:
-    """Why tensors within a user's object (a dataclass, a cache) cannot be judged; None without such an object."""
-    overlay = overlay_of(case)
-    hidden = [item.path for item in overlay.of("tree") if item.kind == "object"] if overlay is not None else []
-    if not hidden:
-        return None
-    return f"only a process that calls the package sees the content of {', '.join(hidden[:5])}: use `aotidoctor run`"
-
-
-def swapped_paths(overlay: Overlay) -> frozenset[str]:
-    """Paths of the arguments that were swapped: they are explained, and other checks skip them."""
-    return frozenset(pair.path for swap in swapped_pairs(overlay.pairs) for pair in swap)
-
-
-def tensor_pairs(case: Case, stage: str | None = None) -> Iterator[TensorPair]:
-    """Tensor leaves that fit in all properties that come before ``stage`` in ``STAGES``."""
-    overlay = overlay_of(case)
-    if overlay is None:
-        return
-    swapped = swapped_paths(overlay)
-    earlier = STAGES[: STAGES.index(stage)] if stage is not None else ()
-    generated = case.inputs is not None and case.inputs.format == "generated"
-    for pair in overlay.pairs:
-        spec, tensor = pair.spec, pair.value
-        if not isinstance(tensor, TensorDesc) or spec.input_index is None or pair.path in swapped:
-            continue
-        fitting = {
-            # Only the layout: the device says nothing about the other properties, and both are reported.
-            "device": tensor.layout in DENSE,
-            "dtype": dtype_fits(spec, tensor),
-            "rank": rank_fits(spec, tensor),
-            "shape": not static_mismatches(spec, tensor),
-        }
-        if all(fitting[name] for name in earlier):
-            yield TensorPair(spec=spec, path=pair.path, tensor=tensor, guessed=generated and spec.has_open_sizes)
-
-
-def device_fits(spec: LeafSpec, tensor: TensorDesc) -> bool:
-    """Whether the device type is the expected one (the compiled check never looks at the index).
-
-    A meta tensor is wrong even if no device is known: it has no memory, which every compiled kernel reads.
-    """
-    if spec.device_type is None:
-        return tensor.device_type != "meta"
-    return tensor.device_type == spec.device_type
-
-
-def contract_source(case: Case, spec: LeafSpec) -> FileSource | None:
-    """The place that states what is expected of this leaf: wrapper.cpp, or the reference for what that lacks."""
-    contract = case.contract
-    if contract is not None and spec.path in contract.completed and case.options.reference is not None:
-        return FileSource(file=case.options.reference)
-    if contract is None or contract.member is None:
-        return None
-    return FileSource(file=contract.member, line=spec.check_line or spec.source_line)
