@@ -30,7 +30,7 @@ from aotidoctor.kernels.value_trees import (
 )
 
 # A check counts everywhere, or where its mask holds.
-_MESSAGE = re.compile(r'"index out of bounds: (?:\w+ <= )?(?P<variable>\w+)(?: < (?P<bound>[^"]+))?')
+_MESSAGE = re.compile(r'"index out of bounds: (?:\w+ <= )?(?P<variable>\w+)(?: < (?P<bound>[^"]+))?"')
 
 
 class _Walker(ABC):
@@ -108,7 +108,6 @@ _ASSIGN = re.compile(r"(\w+) *([-+*/|&^]?)= *(\S.*);$")
 _PUT = re.compile(r"(?=.*;$)(\w+)\[(.+)\] *([-+*]?)= *(\S.*);$")
 _CPP_STORE = re.compile(r"(?=.*\);$)(.+)\.store\((.+)\);$")
 _RETURN = re.compile(r"return (.+);$")
-_MESSAGE = re.compile(r'"index out of bounds: (?:\w+ <= )?(?P<variable>\w+)(?: < (?P<bound>[^"]+))?"')
 _INNER = "_inner"
 
 

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from aotidoctor.model.contract import KernelBody, KernelCall, KernelParameter
-from aotidoctor.model.localization import BufferValues, KernelValues
+from aotidoctor.model.localization import BufferValues, KernelValues, WatchedTensor
 from aotidoctor.model.printer_lines import FACT, HEADER, LAUNCH, SCALAR, VALUES, launch_header
-from aotidoctor.model.record import JsonObject, JsonValue, text_of
+from aotidoctor.model.record import JsonObject, JsonValue, as_object, objects
+from aotidoctor.model.record_json import read_fitting
 
 _NAN, _INF = re.compile(r"(?<!\w)-?nan\b"), re.compile(r"(?<!\w)-?inf\b")
 _HANDLE = re.compile(r"\w+")
@@ -81,15 +82,16 @@ def read_saved_values(
     """The calls of level 1, from files; without kernels that are called more than once, which keep only the last."""
     once = [call for call in order if sum(other.name == call.name for other in order) == 1]
     found: dict[str, list[JsonObject]] = {}
-    for record in records if isinstance(records, list) else []:
-        if isinstance(record, dict):
-            found.setdefault(str(record.get("kernel")), []).append(record)
+    for record in objects(records):
+        found.setdefault(str(record.get("kernel")), []).append(record)
     calls: list[_PrinterCall] = []
     for call in once:
         for when in ("before", "after"):
             for record in found.get(call.name, []):
                 if record.get("when") == when:
-                    _add_values(calls, when, call.name, _read_saved_values(record), str(record.get("sha256")))
+                    values = {**record, **as_object(record.get("near")), "name": str(record.get("buffer"))}
+                    tensor = read_fitting(WatchedTensor, values, {})
+                    _add_values(calls, when, call.name, tensor.as_buffer(tensor.name, "in"), str(record.get("sha256")))
     return _describe_calls(calls, order, bodies)
 
 
@@ -207,29 +209,6 @@ def _values(name: str, body: str) -> BufferValues:
     )
 
 
-def _read_saved_values(record: JsonObject) -> BufferValues:
-    near = record.get("near")
-    found = near if isinstance(near, dict) else {}
-    shape = record.get("shape")
-    agrees = found.get("agrees")
-    return BufferValues(
-        name=str(record.get("buffer")),
-        role="in",
-        dtype=str(record.get("dtype")),
-        shape=tuple(size for size in shape if isinstance(size, int)) if isinstance(shape, list) else (),
-        nan=_count(record.get("nan")),
-        inf=_count(record.get("inf")),
-        low=_float(record.get("min")),
-        high=_float(record.get("max")),
-        mean=_float(record.get("mean")),
-        error=_float(found.get("error")),
-        matches=text_of(found.get("matches")),
-        target=text_of(found.get("target")),
-        where=text_of(found.get("where")),
-        agrees=agrees if isinstance(agrees, bool) else None,
-    )
-
-
 def _number(text: str | None) -> float | None:
     try:
         return None if text is None else float(text)
@@ -239,14 +218,6 @@ def _number(text: str | None) -> float | None:
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
-
-
-def _count(value: JsonValue) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _float(value: JsonValue) -> float | None:
-    return _finite(float(value)) if isinstance(value, int | float) else None
 
 
 def launch_arguments(text: str, kernel: str) -> tuple[str, ...]:

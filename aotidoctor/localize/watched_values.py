@@ -97,36 +97,8 @@ def _call(
         index=index,
         name=name,
         kind=call.kind.value,
-        buffers=tuple(
-            (
-                BufferValues(
-                    name=_name(case, item, static),
-                    role=role,
-                    dtype=item.dtype,
-                    shape=tuple(size or 0 for size in item.shape or ()),
-                    nan=item.nan or 0,
-                    inf=item.inf or 0,
-                    low=_float(item.min),
-                    high=_float(item.max),
-                    mean=_float(item.mean),
-                    error=_float(item.error),
-                    matches=item.matches,
-                    target=item.target,
-                    where=item.where,
-                    agrees=item.agrees,
-                    written_by=item.writer,
-                    seen=not item.constant,
-                )
-            )
-            for role, found in sides
-            for item in found
-        ),
+        buffers=tuple(item.as_buffer(_name(case, item, static), role) for role, found in sides for item in found),
     )
-
-
-def _float(value: float | None) -> float | None:
-    """Statistics of integers come as integers."""
-    return None if value is None else float(value)
 
 
 def _name(case: Case, item: WatchedTensor, static: KernelCall | None) -> str:

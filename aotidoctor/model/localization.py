@@ -6,6 +6,8 @@ on the CPU. Counts are of elements.
 
 from __future__ import annotations
 
+import math
+
 from aotidoctor.model.record import record
 
 
@@ -35,6 +37,31 @@ class WatchedTensor:
     agrees: bool | None = None
     writer: int | None = None
     constant: bool = False
+
+    def as_buffer(self, name: str, role: str) -> BufferValues:
+        """The values of the buffer ``name``. Statistics of integers come as integers."""
+        low, high, mean, error = (
+            float(value) if value is not None and math.isfinite(value) else None
+            for value in (self.min, self.max, self.mean, self.error)
+        )
+        return BufferValues(
+            name=name,
+            role=role,
+            dtype=self.dtype,
+            shape=tuple(size or 0 for size in self.shape or ()),
+            nan=self.nan or 0,
+            inf=self.inf or 0,
+            low=low,
+            high=high,
+            mean=mean,
+            error=error,
+            matches=self.matches,
+            target=self.target,
+            where=self.where,
+            agrees=self.agrees,
+            written_by=self.writer,
+            seen=not self.constant,
+        )
 
 
 @record

@@ -24,13 +24,7 @@ from aotidoctor.localize.blame.failing_elements import (
     is_zero,
     out_of_range,
 )
-from aotidoctor.localize.blame.package_program import (
-    CallMemories,
-    PackageProgram,
-    program_of,
-    sources_of,
-    tensor_sources,
-)
+from aotidoctor.localize.blame.package_program import CallMemories, PackageProgram, program_of, sources_of
 from aotidoctor.localize.call_timeline import origin_of, words_of
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.case import Case
@@ -130,7 +124,7 @@ def assertion_chain(program: PackageProgram, failure: Failure) -> Chain | None:
     element = None
     if leaf is not None and program.writer(name, at) is None:
         element = _element(leaf.path, program.tensors.get(leaf.path), failure, symbol, sizes)
-    sources = tensor_sources(program, at, name)
+    sources = sources_of(program, at, [name])
     value = element.value if element is not None else failure.value if _printed(program, condition) == symbol else None
     got = f", got {value}" if value is not None else ""
     return Chain(
@@ -208,8 +202,11 @@ def chain_of(case: Case, failure: Failure) -> Chain | None:
     # Without a guilty element there is a chain only for a single suspect, or for several that are alike.
     known: list[Chain] = []
     for one in suspects:
-        parameters = tuple(dict.fromkeys(element.parameter for element in reads(one.question.value)))
-        sources = sources_of(program, one.at, parameters)
+        arguments = program.arguments(one.at)
+        parameters = dict.fromkeys(element.parameter for element in reads(one.question.value))
+        # What is no argument has no source.
+        names = [arguments[name][1] if name in arguments else "" for name in parameters]
+        sources = sources_of(program, one.at, names)
         known.append(replace(_empty(program, failure, one), sources=sources.paths, through=sources.through))
     if len(known) > 1:
         # Checks of the same words on several lines cannot be told apart.

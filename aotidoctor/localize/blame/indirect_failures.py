@@ -35,7 +35,7 @@ from aotidoctor.localize.blame.package_program import (
     InputMemory,
     PackageProgram,
     program_of,
-    tensor_sources,
+    sources_of,
 )
 from aotidoctor.localize.call_timeline import text_of
 from aotidoctor.model.case import Case
@@ -266,12 +266,12 @@ def _unfollowed_chain(
         for name in _names(arguments)
         if program.root(name) in program.leaves or program.writer(name, at) is not None
     ]
-    found = tensor_sources(program, at, known[0]) if len(known) == 1 else None
+    found = sources_of(program, at, known if len(known) == 1 else ())
     return Chain(
         kernel=call.name,
         what=f"index out of 0..{bound - 1}" if bound else "an index that the operator refuses",
-        sources=found.paths if found is not None else (),
-        through=found.through if found is not None else (),
+        sources=found.paths,
+        through=found.through,
         bound=bound,
         origin=origin,
         operators=tuple(call.origins),

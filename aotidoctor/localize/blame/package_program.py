@@ -177,27 +177,16 @@ INTEGERS = frozenset(("int64", "int32", "int16", "int8", "uint8"))
 _DEEPEST_FILL = 6
 
 
-class OriginMemory(ElementMemory):
-    """A memory that knows which input elements each of its own came from."""
-
-    def origin(self, offset: int) -> tuple[Element, ...]:
-        """The input elements behind the one at ``offset``."""
-        raise NotImplementedError
-
-    @property
-    def calls(self) -> tuple[str, ...]:
-        """The calls between the inputs and this memory."""
-        raise NotImplementedError
-
-
 @dataclass(slots=True)
-class InputMemory(OriginMemory):
+class InputMemory(ElementMemory):
     """An integer input: its values in order, and by offset their places where it is not contiguous."""
 
     path: str
     shape: tuple[int, ...]
     values: Sequence[int]
     places: Mapping[int, int] | None = None
+    # An input has none before it.
+    calls: tuple[str, ...] = ()
 
     def column(self, offsets: Column) -> Column:
         """The elements at the offsets."""
@@ -212,14 +201,9 @@ class InputMemory(OriginMemory):
         at = offset if self.places is None else self.places[offset]
         return (Element(path=self.path, index=tuple(index_at(at, self.shape)), value=self.values[at]),)
 
-    @property
-    def calls(self) -> tuple[str, ...]:
-        """Empty: an input has no calls before it."""
-        return ()
-
 
 @dataclass(slots=True)
-class BufferMemory(OriginMemory):
+class BufferMemory(ElementMemory):
     """A buffer that a generated kernel filled: each offset with its value, and the iteration that wrote it."""
 
     kernel: str
@@ -242,6 +226,10 @@ class BufferMemory(OriginMemory):
         """The kernel that filled the buffer, and those before it."""
         before = [name for _, memories in self.made for memory in memories.values() for name in memory.calls]
         return tuple(dict.fromkeys((*before, self.kernel)))
+
+
+# A memory that knows which input elements each of its own came from, and the calls in between.
+OriginMemory = InputMemory | BufferMemory
 
 
 def origins_at(
@@ -353,64 +341,38 @@ class InputSources:
     through: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class _Search:
-    program: PackageProgram
-    paths: dict[str, None] = field(default_factory=dict)
-    through: dict[str, None] = field(default_factory=dict)
-    visited: set[tuple[str, int]] = field(default_factory=set)
-    lost: bool = False
-
-    def tensor(self, name: str, at: int, depth: int) -> None:
-        """Follow the tensor that the call at ``at`` reads."""
-        root = self.program.root(name)
-        if (root, at) in self.visited:
-            return
-        self.visited.add((root, at))
-        writer = self.program.writer(name, at)
+def sources_of(program: PackageProgram, at: int, names: Sequence[str]) -> InputSources:
+    """The sources of the tensors that the call at ``at`` reads, if all were followed to the end and they are few."""
+    paths: dict[str, None] = {}
+    through: dict[str, None] = {}
+    visited: set[tuple[str, int]] = set()
+    pending = [(name, at, 0) for name in reversed(names)]
+    while pending:
+        name, reader, depth = pending.pop()
+        root = program.root(name)
+        if (root, reader) in visited:
+            continue
+        visited.add((root, reader))
+        writer = program.writer(name, reader)
         if writer is not None and depth < _DEEPEST_SEARCH:
-            self.through[self.program.call(writer).name] = None
-            for one in self._behind(writer, root):
-                self.tensor(one, writer, depth + 1)
-        elif root in self.program.leaves:
-            self.paths[self.program.leaves[root].path] = None
-        elif root in self.program.constants:
-            self.paths[self.program.constants[root].fqn] = None
+            through[program.call(writer).name] = None
+            pending += [(one, writer, depth + 1) for one in reversed(_behind(program, writer, root))]
+        elif root in program.leaves:
+            paths[program.leaves[root].path] = None
+        elif root in program.constants:
+            paths[program.constants[root].fqn] = None
         else:
-            self.lost = True
-
-    def sources(self) -> InputSources:
-        """The sources that were followed to the end, if they are few."""
-        if self.lost or not 0 < len(self.paths) <= _MOST:
             return InputSources()
-        return InputSources(paths=tuple(self.paths), through=tuple(self.through))
-
-    def _behind(self, writer: int, root: str) -> Sequence[str]:
-        """What the call at ``writer`` made the tensor of: what it stores there, else all that it reads."""
-        call, arguments = self.program.call(writer), self.program.arguments(writer)
-        flow = self.program.flow(call.name) if call.kind in GENERATED else None
-        own = {key for key, (one, name) in arguments.items() if one.pointer and self.program.root(name) == root}
-        stored = [store.value for store in flow.stores if store.parameter in own] if flow is not None else []
-        named = {one.parameter for value in stored for one in reads(value)}
-        if named and all(reads(value) for value in stored):
-            return [arguments[key][1] for key in named if key in arguments and key not in own]
-        return self.program.taken(writer)
+    return InputSources(paths=tuple(paths), through=tuple(through)) if 0 < len(paths) <= _MOST else InputSources()
 
 
-def sources_of(program: PackageProgram, at: int, parameters: Sequence[str]) -> InputSources:
-    """The sources of the values behind ``parameters`` of the call at ``at``."""
-    search = _Search(program=program)
-    arguments = program.arguments(at)
-    for parameter in parameters:
-        pair = arguments.get(parameter)
-        if pair is None:
-            return InputSources()
-        search.tensor(pair[1], at, 0)
-    return search.sources()
-
-
-def tensor_sources(program: PackageProgram, at: int, name: str) -> InputSources:
-    """The sources of the tensor ``name`` that the call at ``at`` reads."""
-    search = _Search(program=program)
-    search.tensor(name, at, 0)
-    return search.sources()
+def _behind(program: PackageProgram, writer: int, root: str) -> Sequence[str]:
+    """What the call at ``writer`` made the tensor of: what it stores there, else all that it reads."""
+    call, arguments = program.call(writer), program.arguments(writer)
+    flow = program.flow(call.name) if call.kind in GENERATED else None
+    own = {key for key, (one, name) in arguments.items() if one.pointer and program.root(name) == root}
+    stored = [store.value for store in flow.stores if store.parameter in own] if flow is not None else []
+    named = {one.parameter for value in stored for one in reads(value)}
+    if named and all(reads(value) for value in stored):
+        return [arguments[key][1] for key in named if key in arguments and key not in own]
+    return program.taken(writer)

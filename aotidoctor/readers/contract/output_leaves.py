@@ -19,11 +19,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.contract import ConstantSpec, CustomCall, LeafSpec, OutputSpec, PromisedResult
 from aotidoctor.model.inputs import SpecError, parse_spec, walk_leaves
-from aotidoctor.model.record import record
 from aotidoctor.model.torch_names import element_dtype
 from aotidoctor.readers.contract.input_leaves import SymbolTable
 from aotidoctor.readers.contract.kernel_calls import arguments_of, kind_of, node_index, triton_name, written_and_read
-from aotidoctor.readers.contract.run_impl_records import Body, Buffer, TritonLaunch
+from aotidoctor.readers.contract.run_impl_records import Body, TritonLaunch
 from aotidoctor.readers.contract.wrapper_statements import Statement
 
 # Results of custom operators.
@@ -153,9 +152,15 @@ def build_outputs(
     constants: Sequence[ConstantSpec],
 ) -> tuple[OutputSpec, ...]:
     """One ``OutputSpec`` per output."""
-    inputs = {leaf.generated_name: leaf for leaf in leaves if leaf.generated_name is not None}
-    held = {constant.name: constant for constant in constants}
+    known: dict[str, LeafSpec | ConstantSpec] = {constant.name: constant for constant in constants}
+    known |= {leaf.generated_name: leaf for leaf in leaves if leaf.generated_name is not None}
     asserted = {one.name: one for one in body.assertions}
+    # A view of unknown shape does not have that of its tensor.
+    sizes = {
+        **{name: one.sizes for name, one in asserted.items()},
+        **{name: one.shape for name, one in body.buffers.items()},
+        **body.view_shapes,
+    }
     # Where a statement about an output was not understood, an output that is not there is not None, but unknown.
     # Without any output nothing was read.
     lost = body.losses.found.get("output")
@@ -170,61 +175,51 @@ def build_outputs(
             dtype = next((dtype for dtype, pattern in _LITERALS.items() if re.fullmatch(pattern, number)), None)
             made.append(OutputSpec(index=index, path=path, kind="number", dtype=dtype, shape=(), device_type="cpu"))
         else:
-            origin = _origin(body.outputs.get(index, ""), body, symbols, asserted)
-            made.append(_output(index, path, origin, inputs=inputs, held=held))
+            made.append(_output(index, path, body, symbols, known=known, asserted=asserted, sizes=sizes))
     return tuple(made)
 
 
-@record
-class _Origin:
-    """The first name of a tensor, its buffer if it was allocated here, its shape if a view or a buffer shows it.
-
-    ``dtype``, of the result of an operator, is that of kernels that take it or of an assertion; ``viewed_as`` is that
-    of a view with a dtype of its own; ``shared``: it is that tensor, or a view of it, and not a copy.
-    """
-
-    name: str
-    buffer: Buffer | None
-    dtype: str | None
-    shape: tuple[str, ...] | None
-    viewed_as: str | None
-    shared: bool
-
-
-def _origin(name: str, body: Body, symbols: SymbolTable, asserted: Mapping[str, Statement]) -> _Origin:
-    """Follow the names back; the first one with a buffer, a shape or a dtype decides each."""
-    buffer: Buffer | None = None
-    assertion: Statement | None = None
-    shape: tuple[str, ...] | None = None
-    viewed_as: str | None = None
-    shared, shaped, first = True, False, name
-    for _ in range(len(body.renamed) + len(body.like) + 1):
-        viewed_as = viewed_as or body.view_dtypes.get(name)
-        buffer = buffer or body.buffers.get(name)
-        assertion = assertion or asserted.get(name)
-        if not shaped:
-            # A view of unknown shape does not have that of its tensor.
-            shaped = name in body.view_shapes or name in body.buffers or name in asserted
-            if name in body.view_shapes:
-                shape = body.view_shapes[name]
-            elif name in body.buffers:
-                shape = body.buffers[name].shape
-            elif name in asserted:
-                shape = asserted[name].sizes
-        if name not in body.renamed and name not in body.like:
-            break
-        shared = shared and name in body.renamed
-        name = body.renamed[name] if name in body.renamed else body.like[name]
+def _output(
+    index: int,
+    path: str,
+    body: Body,
+    symbols: SymbolTable,
+    *,
+    known: Mapping[str, LeafSpec | ConstantSpec],
+    asserted: Mapping[str, Statement],
+    sizes: Mapping[str, tuple[str, ...] | None],
+) -> OutputSpec:
+    """Follow the names of the tensor back; the first one with a buffer, a shape or a dtype decides each."""
+    names = [body.outputs.get(index, "")]
+    while (old := body.renamed.get(names[-1], body.like.get(names[-1]))) is not None and old not in names:
+        names.append(old)
+    origin = names[-1]
+    buffer = next((body.buffers[name] for name in names if name in body.buffers), None)
+    assertion = next((asserted[name] for name in names if name in asserted), None)
+    viewed_as = next((body.view_dtypes[name] for name in names if name in body.view_dtypes), None)
+    shown = next((sizes[name] for name in names if name in sizes), None)
     dtype = None
-    if buffer is None and name:
-        dtype = element_type(name, body) or element_type(first, body) or _preserved_dtype(name, body)
-    return _Origin(
-        name=name,
-        buffer=buffer,
-        dtype=dtype or (assertion.dtype if assertion is not None else None),
-        shape=tuple(str(symbols.read(size)) for size in shape) if shape is not None else None,
-        viewed_as=viewed_as,
-        shared=shared,
+    if buffer is None and origin:
+        dtype = element_type(origin, body) or element_type(names[0], body) or _preserved_dtype(origin, body)
+    owner = known.get(origin, buffer)
+    shape = tuple(str(symbols.read(size)) for size in shown) if shown is not None else None
+    match owner:
+        case LeafSpec(rank=int(), dims=tuple(dims)) if shape is None:
+            shape = tuple(str(dim.static if dim.static is not None else dim.expr or "?") for dim in dims)
+        case ConstantSpec(shape=tuple(own)) if shape is None:
+            shape = tuple(map(str, own))
+    # It is that tensor, or a view of it, and not a copy.
+    shared = all(name in body.renamed for name in names[:-1])
+    return OutputSpec(
+        index=index,
+        path=path,
+        dtype=viewed_as
+        or (owner.dtype if owner is not None else None)
+        or dtype
+        or (assertion.dtype if assertion is not None else None),
+        shape=shape,
+        device_type=owner.device_type if owner is not None else None,
+        same_as=owner.path if isinstance(owner, LeafSpec) and shared else None,
     )
 
 
@@ -242,23 +237,3 @@ def _preserved_dtype(name: str, body: Body, depth: int = 0) -> str | None:
     made = body.buffers.get(source)
     known = body.view_dtypes.get(source) or element_type(source, body) or (made.dtype if made is not None else None)
     return known or _preserved_dtype(source, body, depth + 1)
-
-
-def _output(
-    index: int, path: str, origin: _Origin, *, inputs: Mapping[str, LeafSpec], held: Mapping[str, ConstantSpec]
-) -> OutputSpec:
-    leaf, constant = inputs.get(origin.name), held.get(origin.name)
-    owner: LeafSpec | ConstantSpec | Buffer | None = leaf or constant or origin.buffer
-    shape = origin.shape
-    if shape is None and leaf is not None and leaf.rank is not None and leaf.dims is not None:
-        shape = tuple(str(dim.static if dim.static is not None else dim.expr or "?") for dim in leaf.dims)
-    if shape is None and constant is not None and constant.shape is not None:
-        shape = tuple(map(str, constant.shape))
-    return OutputSpec(
-        index=index,
-        path=path,
-        dtype=origin.viewed_as or (owner.dtype if owner is not None else None) or origin.dtype,
-        shape=shape,
-        device_type=owner.device_type if owner is not None else None,
-        same_as=leaf.path if leaf is not None and origin.shared else None,
-    )

@@ -52,12 +52,12 @@ def read_precompiled(artifact: Artifact, content: StorageContent | None, *, veri
         case ArtifactKind.AOT_COMPILED:
             return _aot_file(content)
         case ArtifactKind.COMPILED_ARTIFACT:
-            return _standalone(content, verify=verify)
+            return _framed(content, "standalone-cache", verify=verify)
         case ArtifactKind.PRECOMPILE_CODE:
             return _code(content.read_at(0, _FILE_LIMIT))
         case ArtifactKind.PRECOMPILE_CACHE:
             return _cache_of_code(artifact, content)
-    return _mega(content, verify=verify)
+    return _framed(content, "mega-cache", verify=verify)
 
 
 def _damage_of(problem: str | None) -> tuple[str | None, str | None]:
@@ -79,13 +79,10 @@ def _aot_file(content: StorageContent) -> Precompiled:
     several = isinstance(loaded.value, Items)
     parts = [bytes_of(item) for item in loaded.value.items] if isinstance(loaded.value, Items) else [data]
     inner = [part.startswith(MAGIC) for part in parts[:_MOST_FUNCTIONS]]
-    opened = [
-        load_pickle(part, 7 if mark else 0, max_steps=MAX_STEPS)
-        for part, mark in zip(parts, inner, strict=False)
-        if several
-    ]
-    if not several:
-        opened = [loaded]
+    opened = [loaded]
+    if several:
+        pairs = zip(parts, inner, strict=False)
+        opened = [load_pickle(part, 7 if mark else 0, max_steps=MAX_STEPS) for part, mark in pairs]
     functions = tuple(
         aot_function(one.value, tuple(str(key.id)[:200] for key in one.persistents[:MOST_NAMES]))
         for one in opened
@@ -161,56 +158,39 @@ def _checksum(content: StorageContent, *, verify: bool) -> tuple[str | None, tup
     return (None if crc == recorded else f"the crc32 {crc:08x}, where its first bytes state {recorded:08x}"), ()
 
 
-def _standalone(content: StorageContent, *, verify: bool) -> Precompiled:
+def _framed(content: StorageContent, form: str, *, verify: bool) -> Precompiled:
     differs, unread = _checksum(content, verify=verify)
-    frames, form = _Frames(content), "standalone-cache"
+    frames = _Frames(content)
     entries: tuple[CacheEntry, ...] = ()
     functions: tuple[CompiledFunction, ...] = ()
+    missing: tuple[str, ...] = ()
     torch_key = key = damage = None
     try:
-        form = _FORMS.get(frames.data(), form)
-        torch_key = frames.data().hex()
+        if form == "mega-cache":
+            entries, functions = _cache_entries(frames, None)
+            missing = () if entries else ("entries: the cache is empty",)
+        else:
+            form = _FORMS.get(frames.data(), form)
+            torch_key = frames.data().hex()
         if form == "standalone-cache":
             key = frames.text()
-        at, size = frames.place()
-        if form == "standalone-cache":
+            at, size = frames.place()
             inner = StorageContent(size, lambda start, length: content.read_at(at + start, min(length, size - start)))
             entries, functions = _cache_entries(_Frames(inner), key)
             # The loader takes a cache that is damaged inside for an empty one, and fails without a text.
             differs = differs or _checksum(inner, verify=verify)[0]
-        else:
+        elif form == "standalone-aot":
+            at, size = frames.place()
             functions = _graphs(content.read_at(at, min(size, _GRAPH_LIMIT)))
     except _CutError as cut:
         damage = str(cut)
-    kind = "truncated" if damage else "checksum" if differs else None
     return Precompiled(
         form=form,
         functions=functions,
         entries=entries,
         torch_key=torch_key,
         key=key,
-        kind=kind,
-        damage=damage or differs,
-        unread=unread,
-    )
-
-
-def _mega(content: StorageContent, *, verify: bool) -> Precompiled:
-    differs, unread = _checksum(content, verify=verify)
-    damage: str | None = None
-    entries: tuple[CacheEntry, ...] = ()
-    functions: tuple[CompiledFunction, ...] = ()
-    try:
-        entries, functions = _cache_entries(_Frames(content), None)
-    except _CutError as cut:
-        damage = str(cut)
-    kind = "truncated" if damage else "checksum" if differs else None
-    missing = () if entries or damage is not None else ("entries: the cache is empty",)
-    return Precompiled(
-        form="mega-cache",
-        entries=entries,
-        functions=functions,
-        kind=kind,
+        kind="truncated" if damage else "checksum" if differs else None,
         damage=damage or differs,
         missing=missing,
         unread=unread,
@@ -275,11 +255,10 @@ def _code(data: bytes) -> Precompiled:
         device_type=next((str(one).partition(":")[0] for one in _texts(values.get(_DEVICES)) if one), None),
         external=tuple(weights[:MOST_NAMES]),
     )
-    lost = [name for name in ("BACKEND",) if name not in values]
-    damage = f"no line {lost[0]} = ..., which its loader reads" if lost else None
-    return Precompiled(
-        form="precompile-code", functions=(function,), kind="malformed" if damage else None, damage=damage
-    )
+    if "BACKEND" in values:
+        return Precompiled(form="precompile-code", functions=(function,))
+    lost = "no line BACKEND = ..., which its loader reads"
+    return Precompiled(form="precompile-code", functions=(function,), kind="malformed", damage=lost)
 
 
 def _literal(text: bytes) -> object:
@@ -343,8 +322,9 @@ def _cache_of_code(artifact: Artifact, content: StorageContent) -> Precompiled:
     entries: tuple[CacheEntry, ...] = ()
     packed = bytes_of(facts.get("artifact"))
     if packed:
-        inner = _mega(StorageContent(len(packed), lambda at, size: packed[at : at + size]), verify=True)
-        entries, kind, damage = inner.entries, kind or inner.kind, damage or inner.damage
+        inner = StorageContent(len(packed), lambda at, size: packed[at : at + size])
+        found = _framed(inner, "mega-cache", verify=True)
+        entries, kind, damage = found.entries, kind or found.kind, damage or found.damage
     return Precompiled(
         form="precompile-cache", entries=entries, kind=kind, damage=damage, missing=missing, key=str(digest)[:80]
     )
@@ -383,7 +363,7 @@ def _folder(artifact: Artifact) -> Precompiled:
             continue
         if _RANK.search(member.name):
             found = _read_model(member.path, member.size)
-            functions += [_rename(one, member.name) for one in found.functions]
+            functions += [replace(one, name=f"{one.name} ({member.name})"[:300]) for one in found.functions]
             missing += [f"{member.name}: {found.damage}"] if found.damage else []
             unread += found.unread
         elif member.name.rpartition("/")[2] == VLLM_INDEX and member.size <= _TEXT_LIMIT:
@@ -401,10 +381,6 @@ def _folder(artifact: Artifact) -> Precompiled:
         stale=tuple(dict.fromkeys(stale))[:MOST_NAMES],
         unread=tuple(unread),
     )
-
-
-def _rename(function: CompiledFunction, name: str) -> CompiledFunction:
-    return replace(function, name=f"{function.name} ({name})"[:300])
 
 
 def _read_model(path: str, size: int) -> Precompiled:
