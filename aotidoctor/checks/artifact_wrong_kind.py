@@ -18,98 +18,21 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 
 from aotidoctor.checks.check import Finder, Observations
-from aotidoctor.checks.matching.package_facts import at_member
+from aotidoctor.checks.matching.package_facts import at_member, is_package
+from aotidoctor.model import load_toml
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FileSource, list_names, plural
-from aotidoctor.model.other_artifacts import FORMS, ExecutorchFile
+from aotidoctor.model.other_artifacts import ExecutorchFile
 
 FIND = Finder("AD-ART-002", "artifact_wrong_kind")
 EXPECTED = "an AOTInductor package"
 
-# A description, the remedy, and a command that does not change the file.
-_LOOK = "file model.pt2"
-_KINDS = {
-    ArtifactKind.EXPORTED_PROGRAM: (
-        "a torch.export archive, never compiled",
-        "compile it: torch._inductor.aoti_compile_and_package(torch.export.load(path), package_path=...)",
-        "torch._inductor.aoti_compile_and_package(torch.export.load('model.pt2'), package_path='compiled.pt2')",
-    ),
-    ArtifactKind.TORCHSCRIPT: ("a TorchScript archive", "load it with torch.jit.load", "torch.jit.load('model.pt2')"),
-    ArtifactKind.TORCH_SAVE: (
-        "a torch.save file (a state dict or a pickled object)",
-        "load it with torch.load",
-        "torch.load('model.pt2')",
-    ),
-    ArtifactKind.BARE_SO: (
-        "a bare shared object",
-        "load it with torch._export.aot_load, or package it as .pt2 when compiling",
-        "nm -D model.pt2 | grep AOTInductorModel   # what aot_load needs",
-    ),
-    ArtifactKind.LFS_POINTER: (
-        "a pointer to a large file, not its content",
-        "fetch the content: git lfs pull",
-        "git lfs pull",
-    ),
-    ArtifactKind.SAFETENSORS: (
-        "a safetensors file: weights only",
-        "compile the model that these weights belong to",
-        _LOOK,
-    ),
-    ArtifactKind.ONNX: ("an ONNX model", "run it with an ONNX runtime", _LOOK),
-    ArtifactKind.ZIP: (
-        "a zip archive without data/aotinductor/",
-        "check which file the build was meant to ship",
-        "unzip -l model.pt2",
-    ),
-    ArtifactKind.BUNDLE: (
-        "a bundle of aotidoctor: a report, not the package itself",
-        "read it with: aotidoctor analyze",
-        "aotidoctor analyze model.pt2",
-    ),
-    ArtifactKind.PICKLE: ("a pickle", "load it with the program that wrote it", _LOOK),
-    ArtifactKind.TEXT: (
-        "a text file",
-        "download the file again; its first line is often an error message",
-        "head -n 3 model.pt2",
-    ),
-    ArtifactKind.DIRECTORY: (
-        "a directory without data/aotinductor/",
-        "give the .pt2 file inside it",
-        "find model.pt2 -name '*.pt2'",
-    ),
-    ArtifactKind.EXECUTORCH_PROGRAM: (
-        "an ExecuTorch program (.pte)",
-        "examine it with aotidoctor check or inspect; ExecuTorch's runtime runs it",
-        "aotidoctor check model.pt2",
-    ),
-    ArtifactKind.EXECUTORCH_DATA: (
-        "the data of an ExecuTorch program (.ptd)",
-        "examine it with its program: aotidoctor check model.pte --data FILE",
-        "aotidoctor check model.pte --data model.pt2",
-    ),
-    **{
-        kind: (
-            f"no package but {what}",
-            "examine it with aotidoctor check or inspect; run --trust-pickle loads and calls it",
-            "aotidoctor check model.pt2",
-        )
-        for kind, what in (
-            (ArtifactKind.AOT_COMPILED, FORMS["aot-compile"]),
-            (ArtifactKind.COMPILED_ARTIFACT, FORMS["standalone-cache"]),
-            (ArtifactKind.COMPILE_CACHE, "a compile cache of torch or vLLM"),
-            (ArtifactKind.PRECOMPILE_CODE, FORMS["precompile-code"]),
-            (ArtifactKind.PRECOMPILE_CACHE, FORMS["precompile-cache"]),
-        )
-    },
-    ArtifactKind.OTHER: ("a file of an unknown format", "check which file the build was meant to ship", _LOOK),
-}
-
 # A log by its name, or by its first line.
 _LOG = re.compile(r"\.(?:log|err|out|txt)$|^(?:Traceback |\S*(?:Error|Exception)\b|[WIEF]\d{4} |\[rank)", re.MULTILINE)
-_A_LOG = ("a text, perhaps a log", "name the cause of a failure from its log", "aotidoctor classify model.pt2")
 
 
 def run(case: Case) -> Observations:
@@ -123,11 +46,14 @@ def run(case: Case) -> Observations:
     if artifact.kind is ArtifactKind.PACKAGE_FOLDER:
         yield _folder(artifact)
         return
-    if artifact.kind not in _KINDS or artifact.precompiled is not None:
+    if is_package(case) or artifact.precompiled is not None:
         return
-    what, remedy, command = _KINDS[artifact.kind]
-    if artifact.kind is ArtifactKind.TEXT and _LOG.search(f"{artifact.path}\n{artifact.first_line or ''}"):
-        what, remedy, command = _A_LOG
+    kinds = load_toml(Path(__file__).with_name("file_kinds.toml").read_text(encoding="utf-8"))
+    is_log = artifact.kind is ArtifactKind.TEXT and _LOG.search(f"{artifact.path}\n{artifact.first_line or ''}")
+    known = kinds.get("log" if is_log else artifact.kind.value)
+    if known is None:
+        return
+    what, remedy = known["what"], known["remedy"]
     details = [text for text in (artifact.problem, artifact.first_line) if text]
     observed = f"{what} ({'; '.join(details)})" if details else what
     is_object = artifact.kind is ArtifactKind.BARE_SO and artifact.path.endswith(".so")
@@ -143,7 +69,7 @@ def run(case: Case) -> Observations:
             "artifact_kind": artifact.kind.value,
             "first_line": artifact.first_line,
             "remedy": remedy,
-            "command": command,
+            "command": known["command"],
         },
     )
 
