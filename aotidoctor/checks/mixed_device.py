@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from aotidoctor.checks.check import Finder, Findings
 from aotidoctor.checks.matching.package_facts import at_call
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import KernelCall, ModelContract
+from aotidoctor.model.contract import KernelCall, ModelContract, earlier_names
 from aotidoctor.model.evidence import Evidence
 
 FIND = Finder("AD-LOAD-006", "mixed_device")
@@ -81,13 +81,9 @@ def devices_of(contract: ModelContract) -> Mapping[str, str]:
         if leaf.generated_name is not None and leaf.device_type is not None
     }
     for name in contract.renamed:
-        root = name
-        for _ in range(len(contract.renamed)):
-            if root in devices or root not in contract.renamed:
-                break
-            root = contract.renamed[root]
-        if root in devices:
-            devices.setdefault(name, devices[root])
+        root = next((one for one in earlier_names(name, contract.renamed) if one in devices), None)
+        if root is not None:
+            devices[name] = devices[root]
     return devices
 
 

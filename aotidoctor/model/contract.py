@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from aotidoctor.model.expr import Expr, evaluate
@@ -375,6 +375,16 @@ class ModelContract:
 # An input of the contract in a few words.
 # A dim that is known to be fixed is shown with the sizes that it may have, unless they are many.
 MOST_SIZES = 6
+
+
+def earlier_names(name: str, renamed: Mapping[str, str]) -> Iterator[str]:
+    """``name``, and step by step the names that its memory had before."""
+    yield name
+    for _ in range(len(renamed)):
+        if name not in renamed:
+            return
+        name = renamed[name]
+        yield name
 
 
 def describe_spec(spec: LeafSpec) -> str:

@@ -246,6 +246,11 @@ def substitute(expr: Expr, replacements: Mapping[str, Expr]) -> Expr:
             return expr
 
 
+def whole(expr: Expr | None) -> int | None:
+    """The number that it is, if it is a whole one."""
+    return expr.over if isinstance(expr, Num) and expr.under == 1 else None
+
+
 def evaluate(expr: Expr, env: Mapping[str, int]) -> int | None:
     """The value as the compiled code computes it (a fraction is cut towards zero); None when a symbol is missing."""
     value = _value(expr, env)

@@ -7,7 +7,7 @@ between.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aotidoctor.kernels import kernel_flow
@@ -23,6 +23,7 @@ from aotidoctor.model.contract import (
     KernelParameter,
     LeafSpec,
     ModelContract,
+    earlier_names,
 )
 from aotidoctor.model.expr import evaluate, solve
 from aotidoctor.model.inputs import TensorDesc
@@ -99,21 +100,12 @@ class PackageProgram:
 
     def root(self, name: str) -> str:
         """The name that the memory of ``name`` first had."""
-        *_, first = self._earlier(name)
+        *_, first = earlier_names(name, self.contract.renamed)
         return first
 
     def is_view(self, name: str) -> bool:
         """Whether ``name`` is a view: its offsets are not those of the memory below."""
-        return any(one in self.contract.views for one in self._earlier(name))
-
-    def _earlier(self, name: str) -> Iterator[str]:
-        """``name``, and the names that its memory had before."""
-        yield name
-        for _ in range(len(self.contract.renamed)):
-            if name not in self.contract.renamed:
-                return
-            name = self.contract.renamed[name]
-            yield name
+        return any(one in self.contract.views for one in earlier_names(name, self.contract.renamed))
 
     def writer(self, name: str, before: int) -> int | None:
         """The last call before ``before`` that writes to the memory of ``name``."""

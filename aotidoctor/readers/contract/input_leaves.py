@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import ConstantSpec, Dim, LeafSpec, ModelContract, Reading
-from aotidoctor.model.expr import Expr, Num, Opaque, Sym, linear, product_of, ratio, substitute, sum_of
+from aotidoctor.model.expr import Expr, Num, Opaque, Sym, linear, product_of, ratio, substitute, sum_of, whole
 from aotidoctor.model.inputs import MAPPINGS, Container, Tree, walk_call
 from aotidoctor.model.record import record
 from aotidoctor.model.torch_names import element_dtype
@@ -255,9 +255,7 @@ def _dims_and_strides(
         if assertion is not None:
             expr = known_expr(symbols.read(assertion.sizes[at]))
             step = known_expr(symbols.read(assertion.strides[at])) if at < len(assertion.strides) else step
-        static = check.static.get(at)
-        if static is None and isinstance(expr, Num) and expr.under == 1:
-            static = expr.over
+        static = check.static.get(at, whole(expr))
         bounded = Dim(min=check.low.get(at), max=check.high.get(at), expr=expr)
         dims.append(bounded if static is None else Dim(static=static, expr=Num(static)))
         steps.append(Num(check.strides[at]) if at in check.strides else step)

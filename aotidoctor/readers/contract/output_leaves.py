@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from aotidoctor.model.artifact import ExternNode
-from aotidoctor.model.contract import ConstantSpec, CustomCall, LeafSpec, OutputSpec, PromisedResult
+from aotidoctor.model.contract import ConstantSpec, CustomCall, LeafSpec, OutputSpec, PromisedResult, earlier_names
 from aotidoctor.model.inputs import SpecError, parse_spec, walk_leaves
 from aotidoctor.model.torch_names import element_dtype
 from aotidoctor.readers.contract.input_leaves import SymbolTable
@@ -231,9 +231,8 @@ def _preserved_dtype(name: str, body: Body, depth: int = 0) -> str | None:
     given = _FIRST.match(call.arguments) if call is not None else None
     if given is None or depth > _DEEPEST:
         return None
-    source = given[1]
-    while source in body.renamed and source not in body.view_dtypes:
-        source = body.renamed[source]
+    *names, last = earlier_names(given[1], body.renamed)
+    source = next((name for name in names if name in body.view_dtypes), last)
     made = body.buffers.get(source)
     known = body.view_dtypes.get(source) or element_type(source, body) or (made.dtype if made is not None else None)
     return known or _preserved_dtype(source, body, depth + 1)

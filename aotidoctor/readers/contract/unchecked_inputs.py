@@ -27,8 +27,18 @@ from dataclasses import field, replace
 from itertools import takewhile
 
 from aotidoctor.kernels.expressions import loop_header, parse_expr
-from aotidoctor.model.contract import ConstantSpec, Dim, KernelBody, LeafSpec, ModelContract, Reads, Turn, Walk
-from aotidoctor.model.expr import Expr, Num, Product, Sum, Sym, evaluate, product_of, substitute, sum_of
+from aotidoctor.model.contract import (
+    ConstantSpec,
+    Dim,
+    KernelBody,
+    LeafSpec,
+    ModelContract,
+    Reads,
+    Turn,
+    Walk,
+    earlier_names,
+)
+from aotidoctor.model.expr import Expr, Num, Product, Sum, Sym, evaluate, product_of, substitute, sum_of, whole
 from aotidoctor.model.record import record
 from aotidoctor.readers.contract.input_leaves import SymbolTable, has_open_strides, is_described, known_expr
 from aotidoctor.readers.contract.kernel_calls import arguments_of
@@ -63,14 +73,16 @@ def with_implied_products(contract: ModelContract, body: Body, symbols: SymbolTa
             continue
         out, left, right = (arguments[place] for place in places)
         shape, *sizes = (_shape_of(name, body, constants) for name in (out, left, right))
-        known = next((one for one in _names(out, body) if one in body.view_dtypes or one in body.buffers), None)
+        known = next(
+            (one for one in earlier_names(out, body.renamed) if one in body.view_dtypes or one in body.buffers), None
+        )
         if known is None:
             continue
         dtype = body.view_dtypes[known] if known in body.view_dtypes else body.buffers[known].dtype
         factors = ((left, _factor_shape(shape, sizes[1], -2)), (right, _factor_shape(shape, sizes[0], -1)))
         for name, factor in factors:
             # As far as its names go back without a view of another dtype.
-            for step in takewhile(lambda one: one not in body.view_dtypes, _names(name, body)):
+            for step in takewhile(lambda one: one not in body.view_dtypes, earlier_names(name, body.renamed)):
                 if step in body.unpacked:
                     one = _ProductFacts(name=step, dtype=dtype, shape=factor if step == name else None)
                     facts.setdefault(step, []).append(one)
@@ -93,7 +105,7 @@ def _with_product_facts(leaf: LeafSpec, facts: list[_ProductFacts], symbols: Sym
         # What the wrapper says of this dim itself comes first.
         dim = leaf.dims[at] if leaf.dims is not None and at < len(leaf.dims) else Dim()
         if dim.static is None and dim.expr is None:
-            fixed = size.over if isinstance(size, Num) and size.under == 1 else None
+            fixed = whole(size)
             dim = Dim(static=fixed, expr=size) if fixed is not None else replace(dim, expr=size)
         dims.append(dim)
     nothing = (None,) * len(dims)
@@ -108,18 +120,9 @@ def _factor_shape(result: _Shape | None, other: _Shape | None, shared: int) -> _
     return (*result[:-2], *pair)
 
 
-def _names(name: str, body: Body) -> Iterator[str]:
-    """The name, and step by step the names that it took its tensor from."""
-    for _ in range(len(body.renamed) + 1):
-        yield name
-        if name not in body.renamed:
-            return
-        name = body.renamed[name]
-
-
 def _shape_of(name: str, body: Body, constants: Mapping[str, ConstantSpec]) -> _Shape | None:
     """The shape as the wrapper writes it; None of an input itself."""
-    for step in _names(name, body):
+    for step in earlier_names(name, body.renamed):
         if step in body.view_shapes:
             return body.view_shapes[step]
         if step in body.buffers:

@@ -20,7 +20,7 @@ _STATEMENT = re.compile(r"\s*auto (tmp\d{1,6}) = (.{1,200});$")
 _LITERAL = re.compile(rf"static_cast<(?:{_FLOATS}|u?int\d{{1,2}}_t|bool)>\(({_NUMBER}|true|false)L{{0,2}}\)")
 _REAL = re.compile(rf"static_cast<{_FLOATS}>\(({_NUMBER})\)")
 _LESS = re.compile(r"tmp\d{1,6} < (tmp\d{1,6})")
-_CHOICE = re.compile(r"(tmp\d{1,6}) \? (tmp\d{1,6}) : (tmp\d{1,6})")
+_CHOICE = re.compile(r"(?P<mask>tmp\d{1,6}) \? (?P<yes>tmp\d{1,6}) : (?P<no>tmp\d{1,6})")
 # The same in vector registers, where the whole vector fits: AVX2 with eight elements, AVX-512 with more.
 _SPREAD = re.compile(r"at::vec::VectorizedN?<[\w:, ]{1,40}>\((tmp\d{1,6})\)")
 _MASK = re.compile(r"at::vec::VecMask<[\w:, ]{1,40}>\(tmp\d{1,6} < (tmp\d{1,6})\)")
@@ -64,12 +64,12 @@ def constant_vectors(source: str) -> list[tuple[float, ...]]:
             limit := known.get(less[1]), float
         ):
             limits[name] = limit
-        elif parts := _choice_parts(text):
-            chosen, left, right = parts[0], known.get(parts[1]), known.get(parts[2])
-            if chosen not in limits or left is None or right is None:
+        elif choice := _CHOICE.fullmatch(text) or _BLEND.fullmatch(text):
+            left, right = known.get(choice["yes"]), known.get(choice["no"])
+            if choice["mask"] not in limits or left is None or right is None:
                 continue
             first, second = _side(left), _side(right)
-            joined = (*first.limits, limits[chosen], *second.limits)
+            joined = (*first.limits, limits[choice["mask"]], *second.limits)
             # Both sides must be neighbours in one vector.
             if len(joined) < MOST and all(after - before == 1 for before, after in pairwise(joined)):
                 first.part = second.part = True
@@ -77,14 +77,6 @@ def constant_vectors(source: str) -> list[tuple[float, ...]]:
                 known[name] = whole
                 made.append(whole)
     return [item.values for item in made if item.whole]
-
-
-def _choice_parts(text: str) -> tuple[str, str, str] | None:
-    """Names of condition, value where it holds, and value where not."""
-    if choice := _CHOICE.fullmatch(text):
-        return choice[1], choice[2], choice[3]
-    blend = _BLEND.fullmatch(text)
-    return (blend["mask"], blend["yes"], blend["no"]) if blend else None
 
 
 def constant_numbers(source: str) -> list[float]:

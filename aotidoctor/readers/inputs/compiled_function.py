@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import Dim, HostNeeds, LeafSpec, ModelContract
-from aotidoctor.model.expr import Expr, Num, Opaque
+from aotidoctor.model.expr import Expr, Num, Opaque, whole
 from aotidoctor.model.inputs import Container, InputSet, Leaf, Tree, walk_call, with_leaves
 from aotidoctor.model.other_artifacts import CompiledFunction, Parameter, Precompiled
 from aotidoctor.readers.inputs.describe_pickle import TensorReader, describe_tensor, plain_value
@@ -329,19 +329,13 @@ def graph_parameters(graph: str) -> tuple[Parameter, ...]:
                 generated_name=name,
                 dtype=_SHORT.get(short),
                 rank=len(shape),
-                dims=tuple(
-                    Dim(static=_number(expr), expr=None if isinstance(expr, Opaque) else expr) for expr in exprs
-                ),
-                strides=tuple(map(_number, strides)),
+                dims=tuple(Dim(static=whole(expr), expr=None if isinstance(expr, Opaque) else expr) for expr in exprs),
+                strides=tuple(map(whole, strides)),
                 stride_exprs=tuple(None if isinstance(expr, Opaque) else expr for expr in strides),
                 device_type=device.partition(":")[0] or None,
             )
         found.append(Parameter(name=name, kind=0, tree=Leaf(value=spec)))
     return tuple(found)
-
-
-def _number(expr: Expr) -> int | None:
-    return expr.over if isinstance(expr, Num) and expr.under == 1 else None
 
 
 # The contract.

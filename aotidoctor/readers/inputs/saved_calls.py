@@ -16,7 +16,7 @@ are dicts, other lists are lists, and everything else is itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from aotidoctor.model.errors import too_many
@@ -86,43 +86,36 @@ def _readings(root: Container[T]) -> Iterator[Arranged]:
 
 def _is_pair(root: Container[T]) -> bool:
     """``((x, y), {"scale": s})``: what ``torch.export`` calls example inputs."""
-    if root.type != "tuple" or len(root.children) != 2:
-        return False
-    args, kwargs = root.children
-    return isinstance(args, Container) and args.type in ("tuple", "list") and _has_names(kwargs)
+    return root.type == "tuple" and len(root.children) == 2 and _is_call(root.children, (0, 1))
 
 
 def _is_args_kwargs(root: Container[T]) -> bool:
     """Keys ``args`` and ``kwargs`` (or one of them) that hold a sequence and a dict of names."""
-    if not root.keys or not set(root.keys) <= {"args", "kwargs"}:
-        return False
-    for key, child in zip(root.keys, root.children, strict=True):
-        if key == "args" and not (isinstance(child, Container) and child.type in ("tuple", "list")):
-            return False
-        if key == "kwargs" and not _has_names(child):
-            return False
-    return True
+    known = ("args", "kwargs")
+    return bool(root.keys) and set(root.keys) <= {*known} and _is_call(root.children, map(known.index, root.keys))
 
 
-def _has_names(tree: Tree[T]) -> bool:
-    return isinstance(tree, Container) and tree.type in MAPPINGS and all(isinstance(key, str) for key in tree.keys)
-
-
-def _split(form: str, root: Container[T], args: int | None, kwargs: int | None, *notes: str) -> Arranged:
-    positional = _children(root, args)
-    named = _children(root, kwargs)
-    keys = () if named is None else named.keys
-    return _call(
-        form,
-        [] if args is None or positional is None else [(args, index) for index in range(len(positional.children))],
-        {} if kwargs is None else {str(key): (kwargs, index) for index, key in enumerate(keys)},
-        *notes,
+def _is_call(children: Sequence[Tree[T]], roles: Iterable[int]) -> bool:
+    """Whether what has the role 0 is a sequence, and what has the role 1 a dict of names."""
+    return all(
+        isinstance(child, Container)
+        and (
+            child.type in MAPPINGS and all(isinstance(key, str) for key in child.keys)
+            if role
+            else child.type in ("tuple", "list")
+        )
+        for role, child in zip(roles, children, strict=True)
     )
 
 
-def _children(root: Container[T], index: int | None) -> Container[T] | None:
-    child = None if index is None else root.children[index]
-    return child if isinstance(child, Container) else None
+def _split(form: str, root: Container[T], args: int | None, kwargs: int | None, *notes: str) -> Arranged:
+    inner = {at: child for at, child in enumerate(root.children) if isinstance(child, Container)}
+    return _call(
+        form,
+        [(args, index) for index in range(len(inner[args].children))] if args in inner else [],
+        {str(key): (kwargs, index) for index, key in enumerate(inner[kwargs].keys)} if kwargs in inner else {},
+        *notes,
+    )
 
 
 def _call(form: str, args: list[Place], kwargs: dict[str, Place], *notes: str) -> Arranged:

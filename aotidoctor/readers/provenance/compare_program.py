@@ -19,7 +19,7 @@ from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.artifact import ExportedFacts, ModelEntry, ProgramLeaf, SizeRange
 from aotidoctor.model.contract import GENERATED, Dim, LeafSpec, ModelContract
 from aotidoctor.model.evidence import list_names
-from aotidoctor.model.expr import Expr, Num, Opaque, Sym, substitute
+from aotidoctor.model.expr import Expr, Opaque, Sym, substitute, whole
 from aotidoctor.model.torch_names import BUILT_IN, foreign
 from aotidoctor.readers.provenance.compare_interface import (
     ProgramComparison,
@@ -281,8 +281,8 @@ def _complete_leaf(
     known, dims = leaf.dims or (), []
     for at, size in enumerate(tensor.shape):
         dim, expr = known[at] if at < len(known) else Dim(), _read(size, names)
-        if dim.static is None and isinstance(expr, Num) and expr.under == 1:
-            dim = Dim(static=expr.over, expr=expr) if dim.expr is None else dim
+        if dim.static is None and (number := whole(expr)) is not None:
+            dim = Dim(static=number, expr=expr) if dim.expr is None else dim
         elif dim.static is None:
             bounds = SizeRange() if checked else ranges.get(size, SizeRange())
             dim = Dim(
@@ -296,7 +296,7 @@ def _complete_leaf(
         return made
     # The strides of the sample that the program was exported with, for which the code was compiled.
     exprs = tuple(_read(text, names) for text in tensor.stride)
-    constant = tuple(expr.over if isinstance(expr, Num) and expr.under == 1 else None for expr in exprs)
+    constant = tuple(map(whole, exprs))
     return replace(made, strides=constant, stride_exprs=exprs)
 
 
