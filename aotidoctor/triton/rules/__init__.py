@@ -6,10 +6,7 @@ from importlib import import_module
 
 from aotidoctor.model.serving import Family, ServingRule
 
-_FILES = """
-config platform files scheduling instance_kinds instances parameters parameter_keys hook package spec names listing
-dims batching ordinals dtypes outputs rest
-"""
+_FILES = "config files scheduling instances parameters hook package spec listing tensors batching rest"
 _FAMILIES: list[Family] = [import_module(f"{__name__}.{name}").RULES for name in _FILES.split()]
 RULES: tuple[ServingRule, ...] = tuple(
     sorted((rule for family in _FAMILIES for rule in family), key=lambda rule: int(rule.id[1:]))
