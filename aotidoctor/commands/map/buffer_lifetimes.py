@@ -18,7 +18,7 @@ from aotidoctor.model.torch_names import ITEMSIZE
 from aotidoctor.readers.contract.input_leaves import SymbolTable, read_symbols
 from aotidoctor.readers.contract.kernel_calls import PROXY, arguments_of
 from aotidoctor.readers.contract.output_leaves import element_type
-from aotidoctor.readers.contract.run_impl_records import Body
+from aotidoctor.readers.contract.run_impl import Body
 from aotidoctor.readers.contract.wrapper_statements import Statement
 
 # Statements that give memory another owner.

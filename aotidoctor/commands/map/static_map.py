@@ -21,8 +21,7 @@ from aotidoctor.model.torch_names import ITEMSIZE
 from aotidoctor.probes.payload import device_of
 from aotidoctor.program.archive_graph import source_line
 from aotidoctor.readers.contract.read_contract import Declared
-from aotidoctor.readers.contract.run_impl import parse_body
-from aotidoctor.readers.contract.run_impl_records import Body
+from aotidoctor.readers.contract.run_impl import Body, parse_body
 from aotidoctor.readers.contract.wrapper_text import find_sections
 from aotidoctor.readers.package.blob import as_text
 from aotidoctor.readers.package.constants import read_program_archive

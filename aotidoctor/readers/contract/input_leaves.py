@@ -25,7 +25,7 @@ from aotidoctor.model.expr import Expr, Num, Opaque, Sym, linear, product_of, ra
 from aotidoctor.model.inputs import MAPPINGS, Container, Tree, walk_call
 from aotidoctor.model.record import record
 from aotidoctor.model.torch_names import element_dtype
-from aotidoctor.readers.contract.run_impl_records import Body
+from aotidoctor.readers.contract.run_impl import Body
 from aotidoctor.readers.contract.wrapper_declarations import Checks, InputCheck
 from aotidoctor.readers.contract.wrapper_statements import Statement
 

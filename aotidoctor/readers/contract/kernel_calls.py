@@ -19,7 +19,7 @@ from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.contract import BoundCheck, KernelBody, KernelCall, KernelParameter
 from aotidoctor.model.expr import Expr
 from aotidoctor.model.record import record
-from aotidoctor.readers.contract.run_impl_records import TritonLaunch
+from aotidoctor.readers.contract.run_impl import TritonLaunch
 from aotidoctor.readers.contract.wrapper_statements import Statement
 from aotidoctor.readers.contract.wrapper_text import is_operator, split_list
 

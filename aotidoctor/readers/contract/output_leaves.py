@@ -22,7 +22,7 @@ from aotidoctor.model.inputs import SpecError, parse_spec, walk_leaves
 from aotidoctor.model.torch_names import element_dtype
 from aotidoctor.readers.contract.input_leaves import SymbolTable
 from aotidoctor.readers.contract.kernel_calls import arguments_of, kind_of, node_index, triton_name, written_and_read
-from aotidoctor.readers.contract.run_impl_records import Body, TritonLaunch
+from aotidoctor.readers.contract.run_impl import Body, TritonLaunch
 from aotidoctor.readers.contract.wrapper_statements import Statement
 
 # Results of custom operators.

@@ -43,8 +43,7 @@ from aotidoctor.readers.contract.kernel_calls import (
     written_and_read,
 )
 from aotidoctor.readers.contract.output_leaves import build_outputs, output_paths, read_custom_calls, unwritten_reads
-from aotidoctor.readers.contract.run_impl import parse_body
-from aotidoctor.readers.contract.run_impl_records import Body, TritonLaunch
+from aotidoctor.readers.contract.run_impl import Body, TritonLaunch, parse_body
 from aotidoctor.readers.contract.wrapper_declarations import (
     Checks,
     Constructor,

@@ -16,7 +16,7 @@ from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import KernelBody, KernelParameter
 from aotidoctor.model.expr import Opaque
 from aotidoctor.model.record import record
-from aotidoctor.readers.contract.run_impl_records import TritonLaunch
+from aotidoctor.readers.contract.run_impl import TritonLaunch
 from aotidoctor.readers.contract.wrapper_statements import read_statement
 from aotidoctor.readers.contract.wrapper_text import NotUnderstood, WrapperSection, split_list, split_statements
 

@@ -42,7 +42,7 @@ from aotidoctor.model.expr import Expr, Num, Product, Sum, Sym, evaluate, produc
 from aotidoctor.model.record import record
 from aotidoctor.readers.contract.input_leaves import SymbolTable, has_open_strides, is_described, known_expr
 from aotidoctor.readers.contract.kernel_calls import arguments_of
-from aotidoctor.readers.contract.run_impl_records import Body, Buffer
+from aotidoctor.readers.contract.run_impl import Body, Buffer
 
 # Dtype, rank and sizes, from matrix products. The result and the two factors among the arguments.
 _PLACES = {"mm_out": (0, 1, 2), "bmm_out": (0, 1, 2), "addmm_out": (0, 2, 3), "baddbmm_out": (0, 2, 3)}

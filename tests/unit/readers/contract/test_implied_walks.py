@@ -14,7 +14,7 @@ from aotidoctor.model.expr import evaluate
 from aotidoctor.readers.contract.input_leaves import read_symbols
 from aotidoctor.readers.contract.kernel_calls import cpp_body
 from aotidoctor.readers.contract.read_contract import read_contract
-from aotidoctor.readers.contract.run_impl_records import Body, Buffer
+from aotidoctor.readers.contract.run_impl import Body, Buffer
 from aotidoctor.readers.contract.unchecked_inputs import with_kernel_reads
 from aotidoctor.readers.contract.wrapper_text import NotUnderstood
 from aotidoctor.readers.package.read_package import read_artifact
