@@ -128,13 +128,12 @@ CHECK = FIND.check(
 )
 
 
-def grids_of(contract: ModelContract) -> Sequence[tuple[KernelCall, tuple[Expr, ...]]]:
+def grids_of(contract: ModelContract) -> Iterator[tuple[KernelCall, tuple[Expr, ...]]]:
     """Each launch with its grid in terms of the sizes of the inputs.
 
     Sizes are never negative, so that the division of C++ rounds like the one of Python.
     """
     bodies = {body.name: body for body in contract.bodies}
-    found = []
     for call in contract.kernels:
         body, names = bodies.get(call.name), {}
         if body is not None and len(call.arguments) >= len(body.parameters):
@@ -142,8 +141,7 @@ def grids_of(contract: ModelContract) -> Sequence[tuple[KernelCall, tuple[Expr, 
             names = {one.name: parse_expr(text) for one, text in pairs if not one.pointer}
         grid = tuple(substitute(parse_expr(part.replace("/", "//")), names) for part in call.grid)
         if grid:
-            found.append((call, grid))
-    return found
+            yield (call, grid)
 
 
 def sizes_of(grid: Sequence[Expr], symbols: Mapping[str, int]) -> tuple[int | None, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from aotidoctor.model.expr import Expr, ExprFunction, Num, Opaque, Sym, evaluate, product_of, ratio, sum_of
@@ -60,11 +60,10 @@ def syntax_of(text: str) -> Syntax:
 _Token = tuple[str, str, tuple[str, ...]]
 
 
-def _tokens(text: str) -> list[_Token]:
+def _tokens(text: str) -> Iterator[_Token]:
     end = len(text.rstrip())
     if end > LONGEST:
         raise UnreadableExpressionError(f"an expression of {end} characters")
-    tokens: list[_Token] = []
     at = 0
     while at < end:
         found = _TOKEN.match(text, at)
@@ -72,19 +71,18 @@ def _tokens(text: str) -> list[_Token]:
             raise UnreadableExpressionError(text[:200])
         number, name, types, quoted, sign = found.groups()
         if sign is not None:
-            tokens.append(("sign", sign, ()))
+            yield ("sign", sign, ())
         elif name is not None:
-            tokens.append(("name", name, () if types is None else (types,)))
+            yield ("name", name, () if types is None else (types,))
         else:
-            tokens.append(("text", quoted, ()) if number is None else ("number", number, ()))
+            yield ("text", quoted, ()) if number is None else ("number", number, ())
         at = found.end()
-    tokens.append(("end", "", ()))
-    return tokens
+    yield ("end", "", ())
 
 
 class _Parser:
     def __init__(self, text: str) -> None:
-        self._tokens = _tokens(text)
+        self._tokens = list(_tokens(text))
         self._at = self._depth = 0
         self.tree = self._whole()
         self._take("end")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
@@ -329,19 +329,18 @@ class KernelInput:
         return f"{self.parameter}{kind} = {self.name}{wrong}"
 
 
-def kernel_inputs(case: Case, kernel: str) -> tuple[KernelInput, ...]:
+def kernel_inputs(case: Case, kernel: str) -> Iterator[KernelInput]:
     """The tensors that the first call of ``kernel`` is handed; empty where the package does not tell."""
     program = program_of(case)
     if program is None:
-        return ()
+        return
     at = next(iter(program.calls(kernel)), None)
     if at is None:
-        return ()
+        return
     pairs = [(one.name, one.type, text) for one, text in program.arguments(at).values() if one.pointer]
     if not pairs:
         # A shim names its tensors in order; an operator of ATen has no parameters that the package knows.
         pairs = [(f"argument {number}", "", text) for number, text in enumerate(program.call(at).arguments)]
-    found: list[KernelInput] = []
     for parameter, takes, text in pairs:
         root = program.root(text)
         leaf, constant = program.leaves.get(root), program.constants.get(root)
@@ -356,8 +355,7 @@ def kernel_inputs(case: Case, kernel: str) -> tuple[KernelInput, ...]:
             source, name = "buffer", f"what {program.call(writer).name} wrote"
         else:
             continue
-        found.append(KernelInput(parameter=parameter, source=source, name=name, takes=takes or None, differs=differs))
-    return tuple(found)
+        yield KernelInput(parameter=parameter, source=source, name=name, takes=takes or None, differs=differs)
 
 
 def _differences(leaf: LeafSpec, tensor: TensorDesc | None, program: PackageProgram) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ stderr.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from aotidoctor.model.localization import Frame
 from aotidoctor.model.record import record
@@ -166,11 +166,11 @@ def read_backtrace(text: str) -> Backtrace:
     read = frozenset(parts.get("read", "").splitlines())
     machine = _MACHINE.search(parts.get("tasks", ""))
     threads = [
-        ThreadStack(tid=int(head[2]) if head[2] else None, frames=_frames(body, regions, read))
+        ThreadStack(tid=int(head[2]) if head[2] else None, frames=tuple(_frames(body, regions, read)))
         for head, body in _by_head(_THREAD, parts.get("stacks", ""))
     ]
     spied = [
-        ThreadStack(tid=int(head[1]) if head[1].isdigit() else None, frames=_spied_frames(body))
+        ThreadStack(tid=int(head[1]) if head[1].isdigit() else None, frames=tuple(_spied_frames(body)))
         for head, body in _by_head(_SPY_THREAD, parts.get("py-spy", "") if not threads else "")
     ]
     tasks = tuple(
@@ -197,15 +197,14 @@ def _stop(parts: dict[str, str], regions: Sequence[MemoryRegion], read: Collecti
     faulted = signal[1] in _FAULTS and code > 0 and address is not None
     return StopReason(
         signal=signal[1],
-        frames=_frames(parts.get("stack", ""), regions, read),
+        frames=tuple(_frames(parts.get("stack", ""), regions, read)),
         address=address if faulted else None,
         target=fault_target(address, code, values.get("sp"), regions) if faulted and address is not None else None,
         instruction=parts.get("instruction", "").strip().removeprefix("=> ").replace("\t", " ") or None,
     )
 
 
-def _frames(text: str, regions: Sequence[MemoryRegion], read: Collection[str]) -> tuple[Frame, ...]:
-    frames: list[Frame] = []
+def _frames(text: str, regions: Sequence[MemoryRegion], read: Collection[str]) -> Iterator[Frame]:
     for found in _FRAME.finditer(text):
         address, label = found[2], found[3].strip()
         place = _PLACE.match(label)
@@ -220,12 +219,11 @@ def _frames(text: str, regions: Sequence[MemoryRegion], read: Collection[str]) -
             # gdb's own name first: the map has what a link points to.
             library=(place["library"] if place else None) or mapped,
         )
-        frames.append(frame)
+        yield frame
         # A jump to nowhere has no library, and its caller is on top of the stack: that one is no guess.
         jumped = frame.index == 0 and frame.library is None
         if frame.function == UNKNOWN and frame.library not in read and not jumped:
             break
-    return tuple(frames)
 
 
 def _by_head(pattern: re.Pattern[str], text: str) -> list[tuple[re.Match[str], str]]:
@@ -235,21 +233,17 @@ def _by_head(pattern: re.Pattern[str], text: str) -> list[tuple[re.Match[str], s
     return [(head, text[head.end() : end]) for head, end in zip(heads, ends, strict=False)]
 
 
-def _spied_frames(text: str) -> tuple[Frame, ...]:
+def _spied_frames(text: str) -> Iterator[Frame]:
     """A native frame names its library, or a file and line where there is debug information; a Python frame a file."""
-    frames = []
     for index, found in enumerate(_SPY_FRAME.finditer(text)):
         is_library = found["line"] is None or re.search(r"\.so(?:\.|$)", found["place"]) is not None
-        frames.append(
-            Frame(
-                index=index,
-                function=found["function"],
-                file=None if is_library else found["place"],
-                line=int(found["line"]) if found["line"] and not is_library else None,
-                library=found["place"] if is_library else None,
-            )
+        yield Frame(
+            index=index,
+            function=found["function"],
+            file=None if is_library else found["place"],
+            line=int(found["line"]) if found["line"] and not is_library else None,
+            library=found["place"] if is_library else None,
         )
-    return tuple(frames)
 
 
 # Python frames of ``faulthandler``.

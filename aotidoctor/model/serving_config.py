@@ -44,10 +44,9 @@ def written_text(given: Given[str] | None) -> str:
 
 @record
 class ConfigScalar:
-    """A value that is no message. ``quoted`` tells ``"TYPE_FP32"`` from ``TYPE_FP32``; ``text`` is without quotes."""
+    """A value that is no message. ``text`` is without quotes."""
 
     text: str
-    quoted: bool
     at: Position
 
 

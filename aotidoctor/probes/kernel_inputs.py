@@ -67,7 +67,7 @@ def kernel_of(case: Case, history: History) -> str | None:
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: ``fits`` or ``differs``."""
     kernel = kernel_of(case, history)
-    found = kernel_inputs(case, kernel) if kernel is not None else ()
+    found = tuple(kernel_inputs(case, kernel)) if kernel is not None else ()
     if kernel is None or not found:
         return []
     wrong = [one for one in found if one.differs]

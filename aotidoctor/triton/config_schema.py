@@ -129,17 +129,15 @@ def tokens(text: str) -> Iterator[ConfigToken]:
     yield ConfigToken("", Position(line=len(lines), column=len(lines[-1]) + 1))
 
 
-def comments(text: str) -> tuple[Given[str], ...]:
+def comments(text: str) -> Iterator[Given[str]]:
     """Comments: the text after ``#``."""
-    found = []
     for number, line in enumerate(text.split("\n"), start=1):
         column = 0
         while column < len(line) and line[column] != "#":
             token = _TOKEN.match(line, column)
             column = token.end() if token else column + 1
         if column < len(line):
-            found.append(Given(value=line[column + 1 :].strip(), at=Position(line=number, column=column + 1)))
-    return tuple(found)
+            yield Given(value=line[column + 1 :].strip(), at=Position(line=number, column=column + 1))
 
 
 def string_value(token: ConfigToken) -> str:

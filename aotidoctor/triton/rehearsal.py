@@ -164,8 +164,8 @@ def plan_rehearsal(
     config, release = model.config, model.release
     if config is None or not table.read:
         raise CannotRehearseError("the server would not load it")
-    inputs = _wires(config.inputs, table.inputs, config, sends or {}, release)
-    outputs = _wires(config.outputs, table.outputs, config, sends or {}, release)
+    inputs = tuple(_wires(config.inputs, table.inputs, config, sends or {}, release))
+    outputs = tuple(_wires(config.outputs, table.outputs, config, sends or {}, release))
     # Two names for one slot leave another empty: every request fails before the compiled code is reached.
     seen: dict[int, str] = {}
     for wire in inputs:
@@ -226,10 +226,9 @@ def _wires(
     config: ModelConfig,
     sends: Mapping[str, str],
     release: Release,
-) -> tuple[ClientTensor, ...]:
+) -> Iterator[ClientTensor]:
     types = data_types(release)
     taken = resolve(rows, [tensor.label for tensor in tensors])
-    made = []
     for tensor, row, intent in zip(
         tensors, taken, intended_tensors(tensors, rows, config.comments, sends), strict=True
     ):
@@ -238,17 +237,14 @@ def _wires(
             raise CannotRehearseError(f"the server finds no tensor for the name {tensor.label}")
         if written not in types:
             raise CannotRehearseError(f"{tensor.label} is {written}, which no tensor of the backend can be")
-        made.append(
-            ClientTensor(
-                name=tensor.label,
-                intended=intent,
-                row=row,
-                dtype=types[written],
-                shape=tuple(size.value for size in tensor.shape),
-                line=tensor.name_at.line,
-            )
+        yield ClientTensor(
+            name=tensor.label,
+            intended=intent,
+            row=row,
+            dtype=types[written],
+            shape=tuple(size.value for size in tensor.shape),
+            line=tensor.name_at.line,
         )
-    return tuple(made)
 
 
 # Wording. Headlines of findings, by kind.

@@ -155,14 +155,14 @@ class _ConfigReader:
             # Strings that stand one after the other are one string.
             while self._token.text[:1] in QUOTES:
                 parts.append(string_value(self._next()))
-            return ConfigScalar(text="".join(parts), quoted=True, at=token.at)
+            return ConfigScalar(text="".join(parts), at=token.at)
         sign = "-" if type_.type != "bool" and self._take("-") else ""
         text = sign + self._token.text
         problem = None if unknown else _problem(text, type_.type)
         if problem is not None:
             raise TextFormatError(problem, token.at)
         self._next()
-        return ConfigScalar(text=text, quoted=False, at=token.at)
+        return ConfigScalar(text=text, at=token.at)
 
 
 def _field_text(kind: str) -> str:
@@ -278,7 +278,7 @@ def read_fields(tree: ConfigMessage, text: str) -> ModelConfig:
             written_text(text_of(item, "key")): written_text(text_of(item, "value"))
             for item in tree.messages("cc_model_filenames")
         },
-        comments=comments(text),
+        comments=tuple(comments(text)),
     )
 
 

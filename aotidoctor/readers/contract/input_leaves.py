@@ -16,7 +16,7 @@ Packages of torch 2.6 hold no input checks. A kernel still declares the dtype of
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from aotidoctor.kernels.expressions import parse_expr
@@ -181,19 +181,17 @@ class LeafSources:
 
 def build_leaves(
     args: Container[int], kwargs: Container[int], order: LeafOrder, sources: LeafSources
-) -> list[LeafSpec]:
+) -> Iterator[LeafSpec]:
     """One ``LeafSpec`` per leaf of the call, in flattening order."""
     named = _bracket_names(kwargs, "KWARGS") if kwargs.type in MAPPINGS else []
     triton = {index: (name,) for index, name in (*_bracket_names(args, "ARGS"), *named)}
-    leaves = []
     for path, index in walk_call(args, kwargs):
         names = (f"INPUT__{index}", *triton.get(index, ()))
         position, kind = order.input_of.get(index), order.kind(index)
         if position is None:
-            leaves.append(LeafSpec(index=index, path=path, kind=kind, triton_names=names))
+            yield LeafSpec(index=index, path=path, kind=kind, triton_names=names)
         else:
-            leaves.append(tensor_leaf(position, sources, index=index, path=path, kind=kind, triton_names=names))
-    return leaves
+            yield tensor_leaf(position, sources, index=index, path=path, kind=kind, triton_names=names)
 
 
 def _bracket_names(tree: Tree[int], name: str) -> list[tuple[int, str]]:
@@ -276,7 +274,7 @@ def _is_used(name: str, sources: LeafSources) -> bool | None:
     return not body.used.isdisjoint(mine)
 
 
-def infer_shared(leaves: Sequence[LeafSpec]) -> list[LeafSpec]:
+def infer_shared(leaves: Sequence[LeafSpec]) -> Iterator[LeafSpec]:
     """Give dims without an expression the only symbol they can be.
 
     The wrapper names each new symbol where it first meets it. A dynamic dim that names none is therefore made of
@@ -287,7 +285,6 @@ def infer_shared(leaves: Sequence[LeafSpec]) -> list[LeafSpec]:
         for dim in leaf.dims or ():
             if isinstance(dim.expr, Sym):
                 bounds.setdefault(dim.expr.name, (dim.min, dim.max))
-    made = []
     for leaf in leaves:
         dims = list(leaf.dims or ())
         for at, dim in enumerate(dims):
@@ -295,8 +292,7 @@ def infer_shared(leaves: Sequence[LeafSpec]) -> list[LeafSpec]:
             fitting = [name for name, limits in bounds.items() if unnamed and limits == (dim.min, dim.max)]
             if len(fitting) == 1:
                 dims[at] = Dim(min=dim.min, max=dim.max, expr=Sym(fitting[0]))
-        made.append(replace(leaf, dims=tuple(dims)) if dims else leaf)
-    return made
+        yield replace(leaf, dims=tuple(dims)) if dims else leaf
 
 
 # Dtypes that no check states, from the kernels that take the inputs.

@@ -12,7 +12,7 @@ buffers with ``num_thread`` in the same way. An array of that name which no ``[t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from aotidoctor.model.artifact import ExternNode
@@ -43,12 +43,11 @@ def read_kernels(
     launches: Mapping[str, TritonLaunch],
     nodes: Sequence[ExternNode],
     aliases: Mapping[str, Expr],
-) -> tuple[KernelCall, ...]:
+) -> Iterator[KernelCall]:
     """Describe each call. ``nodes`` are the entries of the proxy executor's JSON, which calls name by number.
 
     Sizes among the arguments that have a second name get their first one (``aliases``).
     """
-    made = []
     for call in calls:
         name, kind, launch = call.function, kind_of(call), None
         if kind == "custom":
@@ -79,8 +78,7 @@ def read_kernels(
                 device_code=launch.device_code,
                 guarded=launch.guarded,
             )
-        made.append(one)
-    return tuple(made)
+        yield one
 
 
 def kind_of(call: Statement) -> str:

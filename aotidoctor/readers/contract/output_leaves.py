@@ -14,7 +14,7 @@ puts a NaN constant in its place, see ``nan_constants``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from aotidoctor.model.artifact import ExternNode
 from aotidoctor.model.contract import ConstantSpec, CustomCall, LeafSpec, OutputSpec, PromisedResult, earlier_names
@@ -30,10 +30,9 @@ _POINTER = re.compile(r"\((?:const )?([\w:<>]+)\*\)\((\w+)\.data_ptr\(\)\)")
 _NAME = re.compile(r"\b[a-z]+\d[\w]*\b")
 
 
-def read_custom_calls(body: Body, nodes: Sequence[ExternNode]) -> tuple[CustomCall, ...]:
+def read_custom_calls(body: Body, nodes: Sequence[ExternNode]) -> Iterator[CustomCall]:
     """One entry per call of the proxy executor, in call order."""
     asserted = {item.name: item for item in body.assertions}
-    found: list[CustomCall] = []
     known: dict[str, PromisedResult] = {}
     for at, call in enumerate(body.calls):
         index = node_index(call)
@@ -51,10 +50,7 @@ def read_custom_calls(body: Body, nodes: Sequence[ExternNode]) -> tuple[CustomCa
             arguments.append(None if viewed else known.get(first))
         results = tuple(_result(name, body, at, asserted) for name in node.output_names)
         known |= {result.name: result for result in results}
-        found.append(
-            CustomCall(index=index, target=node.target, line=call.line, arguments=tuple(arguments), results=results)
-        )
-    return tuple(found)
+        yield CustomCall(index=index, target=node.target, line=call.line, arguments=tuple(arguments), results=results)
 
 
 def _result(name: str, body: Body, at: int, asserted: Mapping[str, Statement]) -> PromisedResult:
@@ -150,7 +146,7 @@ def build_outputs(
     symbols: SymbolTable,
     leaves: Sequence[LeafSpec],
     constants: Sequence[ConstantSpec],
-) -> tuple[OutputSpec, ...]:
+) -> Iterator[OutputSpec]:
     """One ``OutputSpec`` per output."""
     known: dict[str, LeafSpec | ConstantSpec] = {constant.name: constant for constant in constants}
     known |= {leaf.generated_name: leaf for leaf in leaves if leaf.generated_name is not None}
@@ -165,18 +161,16 @@ def build_outputs(
     # Without any output nothing was read.
     lost = body.losses.found.get("output")
     complete = lost is None or lost.count <= sum(not name for name in body.outputs.values())
-    made = []
     for index, path in enumerate(paths):
         number = body.numbers.get(body.outputs.get(index, ""))
         if body.outputs and index not in body.outputs and complete:
-            made.append(OutputSpec(index=index, path=path, kind="none"))
+            yield OutputSpec(index=index, path=path, kind="none")
         elif number is not None:
             # The dtype of the C++ literal; that of a symbol (``s77``) is int64.
             dtype = next((dtype for dtype, pattern in _LITERALS.items() if re.fullmatch(pattern, number)), None)
-            made.append(OutputSpec(index=index, path=path, kind="number", dtype=dtype, shape=(), device_type="cpu"))
+            yield OutputSpec(index=index, path=path, kind="number", dtype=dtype, shape=(), device_type="cpu")
         else:
-            made.append(_output(index, path, body, symbols, known=known, asserted=asserted, sizes=sizes))
-    return tuple(made)
+            yield _output(index, path, body, symbols, known=known, asserted=asserted, sizes=sizes)
 
 
 def _output(

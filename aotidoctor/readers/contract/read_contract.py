@@ -259,7 +259,7 @@ def read_contract(artifact: Artifact, model: ModelEntry) -> ModelContract | None
     if model.wrapper_member is not None:
         texts[model.wrapper_member] = model.wrapper_cpp
     facts = read_kernel_sources(texts, launches, model.wrapper_member)
-    kernels = read_kernels(body.calls, launches, model.extern_nodes, symbols.aliases)
+    kernels = tuple(read_kernels(body.calls, launches, model.extern_nodes, symbols.aliases))
     command = wrapper.command or next(filter(None, map(compile_command, texts.values())), "")
     contract = ModelContract(
         model_name=model.name,
@@ -270,8 +270,14 @@ def read_contract(artifact: Artifact, model: ModelEntry) -> ModelContract | None
         n_inputs=constructor.n_inputs,
         n_outputs=constructor.n_outputs,
         n_constants=constructor.n_constants,
-        outputs=build_outputs(
-            output_paths(constructor.out_spec, constructor.n_outputs), body, symbols, call.leaves, constructor.constants
+        outputs=tuple(
+            build_outputs(
+                output_paths(constructor.out_spec, constructor.n_outputs),
+                body,
+                symbols,
+                call.leaves,
+                constructor.constants,
+            )
         ),
         symbols=list_symbols(call.leaves, symbols.definitions),
         constants=constructor.constants,
@@ -283,7 +289,7 @@ def read_contract(artifact: Artifact, model: ModelEntry) -> ModelContract | None
             for target in dict.fromkeys(node.target for node in model.extern_nodes)
             if not target.startswith(("aten::", "torch.ops.aten."))
         ),
-        custom_calls=read_custom_calls(body, model.extern_nodes),
+        custom_calls=tuple(read_custom_calls(body, model.extern_nodes)),
         needs=read_needs(
             model, command, facts, kernels=kernels, launches=launches, unwritten=unwritten_reads(body.events, launches)
         ),
@@ -369,10 +375,10 @@ def _call(artifact: Artifact, model: ModelEntry, constructor: Constructor, sourc
             known = frozenset(index for path, index in walk_call(args, kwargs) if path in paths)
         total = count_leaves(args) + count_leaves(kwargs)
         order = order_leaves(sources.names, total, constructor.constants, known)
-        leaves = build_leaves(args, kwargs, order, sources)
+        leaves = list(build_leaves(args, kwargs, order, sources))
         problems = [order.problem] if order.problem is not None else []
         readings = order.readings
-    leaves = infer_shared(leaves)
+    leaves = list(infer_shared(leaves))
     problems += [
         f"the rank of {leaf.path} is not certain: its checks show {len(leaf.dims or ())} dims"
         for leaf in leaves

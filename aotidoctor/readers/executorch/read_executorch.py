@@ -99,10 +99,10 @@ class Table:
         inside = self._fields[index] if index < len(self._fields) else 0
         return self.at + inside if inside else None
 
-    def number(self, index: int, code: str, default: int = 0) -> int:
+    def number(self, index: int, code: str) -> int:
         """An integer."""
         at = self.field(index)
-        return default if at is None else self.buffer.number(at, code)
+        return 0 if at is None else self.buffer.number(at, code)
 
     def table(self, index: int) -> Table | None:
         """A table, None where there is none."""

@@ -311,9 +311,8 @@ def graph_texts(value: Value) -> Iterator[str]:
                 pending += reversed(one.items)
 
 
-def graph_parameters(graph: str) -> tuple[Parameter, ...]:
+def graph_parameters(graph: str) -> Iterator[Parameter]:
     """The inputs of a graph as parameters by position."""
-    found = []
     for hit in _INPUT.finditer(graph):
         name, symbol, short, sizes, steps, device = hit.groups()
         spec = LeafSpec(index=0, path=name, kind="unknown")
@@ -334,8 +333,7 @@ def graph_parameters(graph: str) -> tuple[Parameter, ...]:
                 stride_exprs=tuple(None if isinstance(expr, Opaque) else expr for expr in strides),
                 device_type=device.partition(":")[0] or None,
             )
-        found.append(Parameter(name=name, kind=0, tree=Leaf(value=spec)))
-    return tuple(found)
+        yield Parameter(name=name, kind=0, tree=Leaf(value=spec))
 
 
 # The contract.

@@ -221,7 +221,9 @@ def _graphs(data: bytes, name: str = "graph") -> tuple[CompiledFunction, ...]:
     loaded = load_pickle(data, max_steps=MAX_STEPS)
     texts = list(dict.fromkeys(graph_texts(loaded.value)))[:_MOST_FUNCTIONS]
     return tuple(
-        CompiledFunction(name=name[:60], graph=text, parameters=graph_parameters(text), device_type=_device(text))
+        CompiledFunction(
+            name=name[:60], graph=text, parameters=tuple(graph_parameters(text)), device_type=_device(text)
+        )
         for text in texts
     )
 

@@ -76,7 +76,7 @@ def read_program_archive(path: str, name: str | None = None) -> ProgramArchive |
     items = zip_items(path)
     if items is None:
         return "not a readable zip archive"
-    found = programs_of(items)
+    found = list(programs_of(items))
     if not found:
         return "the archive contains no exported program (no models/<name>.json)"
     wanted = name or ("model" if any(known == "model" for known, _ in found) else found[0][0])

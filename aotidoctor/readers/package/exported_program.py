@@ -96,9 +96,8 @@ MUTATIONS: Mapping[str, str] = {
 _DEEPEST = 24
 
 
-def program_leaves(module: JsonObject, paths: Sequence[str]) -> tuple[ProgramLeaf, ...]:
+def program_leaves(module: JsonObject, paths: Sequence[str]) -> Iterator[ProgramLeaf]:
     """Leaves of the call in order."""
-    found: list[ProgramLeaf] = []
     specs = [spec for spec in specs_of(module, "input_specs") if "user_input" in spec or "constant_input" in spec]
     for index, spec in enumerate(specs):
         if "constant_input" in spec:
@@ -108,13 +107,11 @@ def program_leaves(module: JsonObject, paths: Sequence[str]) -> tuple[ProgramLea
             kind, name, value = *_argument(as_object(spec["user_input"]).get("arg")), None
         path = paths[index] if len(paths) == len(specs) else name
         tensor = tensor_of(module, name) if kind == "tensor" else None
-        found.append(ProgramLeaf(name=name, path=path, kind=kind, tensor=tensor, value=value))
-    return tuple(found)
+        yield ProgramLeaf(name=name, path=path, kind=kind, tensor=tensor, value=value)
 
 
-def program_outputs(module: JsonObject) -> tuple[ProgramOutput, ...]:
+def program_outputs(module: JsonObject) -> Iterator[ProgramOutput]:
     """Outputs of the graph in order, mutations included."""
-    found = []
     for kind, value in (pair for spec in specs_of(module, "output_specs") for pair in spec.items()):
         spec = as_object(value)
         what, name = _argument(spec.get("arg"))
@@ -122,14 +119,12 @@ def program_outputs(module: JsonObject) -> tuple[ProgramOutput, ...]:
             what, name = "tensor", as_text(as_object(spec.get("arg")).get("name"))
         target = as_text(spec.get(MUTATIONS[kind])) if kind in MUTATIONS else None
         tensor = tensor_of(module, name) if what == "tensor" else None
-        found.append(ProgramOutput(kind=kind, name=name or None, target=target, tensor=tensor))
-    return tuple(found)
+        yield ProgramOutput(kind=kind, name=name or None, target=target, tensor=tensor)
 
 
-def program_constants(module: JsonObject) -> tuple[ProgramConstant, ...]:
+def program_constants(module: JsonObject) -> Iterator[ProgramConstant]:
     """Parameters, buffers, tensor constants and custom objects, in order of the signature."""
     read = read_names(module)
-    found = []
     for spec in specs_of(module, "input_specs"):
         for kind, field in CONSTANT_KINDS.items():
             inner = as_object(spec.get(kind))
@@ -137,17 +132,14 @@ def program_constants(module: JsonObject) -> tuple[ProgramConstant, ...]:
                 continue
             name = as_text(as_object(inner.get("arg")).get("name"))
             persistent = inner.get("persistent")
-            found.append(
-                ProgramConstant(
-                    name=name,
-                    fqn=as_text(inner.get(field)),
-                    kind=kind,
-                    persistent=persistent if isinstance(persistent, bool) else None,
-                    tensor=tensor_of(module, name),
-                    used=name in read,
-                )
+            yield ProgramConstant(
+                name=name,
+                fqn=as_text(inner.get(field)),
+                kind=kind,
+                persistent=persistent if isinstance(persistent, bool) else None,
+                tensor=tensor_of(module, name),
+                used=name in read,
             )
-    return tuple(found)
 
 
 def program_ranges(program: JsonObject) -> dict[str, SizeRange]:
@@ -304,7 +296,7 @@ def program_facts_of(name: str, program: JsonObject) -> ExportedFacts:
     version = [as_object(program.get("schema_version")).get(key) for key in ("major", "minor")]
     targets = Counter(_targets(as_object(module.get("graph")), 0))
     paths = leaf_paths(in_spec) if in_spec is not None else ()
-    leaves = program_leaves(module, paths)
+    leaves = tuple(program_leaves(module, paths))
     live, nodes = program_functions(module)
     return ExportedFacts(
         name=name,
@@ -317,8 +309,8 @@ def program_facts_of(name: str, program: JsonObject) -> ExportedFacts:
         schema=".".join(map(str, version)) if all(isinstance(part, int) for part in version) else None,
         dialects=tuple(as_text(item) for item in as_list(program.get("verifiers"))),
         leaves=leaves,
-        outputs=program_outputs(module),
-        constants=program_constants(module),
+        outputs=tuple(program_outputs(module)),
+        constants=tuple(program_constants(module)),
         ranges=program_ranges(program),
         functions=live,
         nodes=nodes,

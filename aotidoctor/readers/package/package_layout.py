@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from aotidoctor.model.artifact import OTHER_MAGIC, ArtifactKind, Member
@@ -222,16 +222,14 @@ def models_of(items: Iterable[PackageMember]) -> dict[tuple[str, str], list[Pack
     return found
 
 
-def programs_of(items: Iterable[PackageMember]) -> list[tuple[str, PackageMember]]:
+def programs_of(items: Iterable[PackageMember]) -> Iterator[tuple[str, PackageMember]]:
     """``(name, item)`` of each exported program."""
-    found = []
     for item in items:
         match = _PROGRAM.match(item.name)
         if match is not None:
-            found.append((match["name"], item))
+            yield (match["name"], item)
         elif _OLD_PROGRAM.match(item.name):
-            found.append(("model", item))
-    return found
+            yield ("model", item)
 
 
 def other_contents(names: Iterable[str]) -> tuple[str, ...]:

@@ -98,7 +98,7 @@ def _is_precompile_cache(item: PackageMember) -> bool:
 
 def read_programs(items: Sequence[PackageMember], counts: Counts) -> tuple[ExportedFacts, ...]:
     """Facts of every exported program that parses; the others are counted."""
-    programs = programs_of(items)[:MAX_MODELS]
+    programs = list(programs_of(items))[:MAX_MODELS]
     if not programs:
         return ()
     from aotidoctor.readers.package.exported_program import MAX_JSON, parse_exported
@@ -132,8 +132,8 @@ def read_archive(base: Artifact, blob: Blob, directory: ZipDirectory) -> Artifac
         names_unsafe=unsafe_names(names),
         names_symlink=tuple(entry.name for entry in entries if stat.S_ISLNK(entry.mode)),
         names_directory=tuple(name for name in names if name.endswith("/")),
-        oversized=oversized_members(blob, entries),
-        overlapping=overlapping_members(entries),
+        oversized=tuple(oversized_members(blob, entries)),
+        overlapping=tuple(overlapping_members(entries)),
         problem=directory.problem,
         counts={key: number for key, number in counts.items() if number},
     )

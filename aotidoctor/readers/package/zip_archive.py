@@ -300,9 +300,8 @@ def describe_damage(bad_crc: Sequence[str]) -> str | None:
     return f"is damaged: the data of {bad_crc[0]} do not match their recorded checksum" if bad_crc else None
 
 
-def oversized_members(blob: Blob, entries: Sequence[ZipEntry]) -> tuple[str, ...]:
+def oversized_members(blob: Blob, entries: Sequence[ZipEntry]) -> Iterator[str]:
     """Names of members that declare a size they cannot have, or that unpack to far more than they take."""
-    found = []
     for entry in entries:
         ratio = entry.size / max(entry.compressed, 1)
         if entry.data_offset is not None and entry.data_offset + entry.compressed > blob.size:
@@ -312,24 +311,21 @@ def oversized_members(blob: Blob, entries: Sequence[ZipEntry]) -> tuple[str, ...
         else:
             oversized = ratio > MAX_RATIO + 1 or (ratio > SUSPICIOUS_RATIO and entry.size > SUSPICIOUS_SIZE)
         if oversized:
-            found.append(entry.name)
-    return tuple(found)
+            yield entry.name
 
 
-def overlapping_members(entries: Sequence[ZipEntry]) -> tuple[str, ...]:
+def overlapping_members(entries: Sequence[ZipEntry]) -> Iterator[str]:
     """Names of members whose bytes another member claims too (the trick of a zip bomb)."""
     spans = sorted(
         (entry.header_offset, entry.data_offset + entry.compressed, entry.name)
         for entry in entries
         if entry.data_offset is not None
     )
-    found = []
     reached = -1
     for start, end, name in spans:
         if start < reached:
-            found.append(name)
+            yield name
         reached = max(reached, end)
-    return tuple(found)
 
 
 def read_entry(blob: Blob, entry: ZipEntry, limit: int) -> bytes | None:
