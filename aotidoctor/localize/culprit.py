@@ -313,7 +313,7 @@ def localize(
         fault_address=_fact(findings, "AD-RUN-023", "fault_address"),
         fault_target=_fact(findings, "AD-RUN-023", "fault_target"),
         values=watched.calls if watched is not None else (),
-        notes=watched.notes if watched is not None else (),
+        notes=watched.run.notes if watched is not None else (),
         first_bad=_fact(findings, "AD-RUN-016", "kernel"),
         bisected=_fact(findings, "AD-RUN-018", "name"),
         comparison=read_comparison(compared) if (compared := outcomes.get("reference")) is not None else (),

@@ -18,7 +18,7 @@ from aotidoctor.localize.call_timeline import KernelOrigin, is_overwritten, name
 from aotidoctor.model.answers import parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall
-from aotidoctor.model.localization import BufferValues, KernelValues, WatchedCall, WatchedTensor, Watching
+from aotidoctor.model.localization import BufferValues, KernelValues, WatchedCall, WatchedRun, WatchedTensor, Watching
 from aotidoctor.model.record import record
 from aotidoctor.model.run import CallKind, Outcome, TracedCall
 from aotidoctor.model.torch_names import HALF
@@ -26,36 +26,24 @@ from aotidoctor.model.torch_names import HALF
 
 @record
 class WatchedValues:
-    """A watched run.
+    """A watched run, and its calls by the names of the package."""
 
-    ``written_by`` maps each output path to the number of the call that wrote it (None: an input). ``good`` are the
-    paths of outputs that have the values of a node of the reference. ``places`` are the operators of the reference with
-    their source lines.
-    """
-
+    run: WatchedRun
     calls: tuple[KernelValues, ...] = ()
-    written_by: tuple[tuple[str, int | None], ...] = ()
-    good: frozenset[str] = frozenset()
-    compared: bool = False
-    decomposition_differs: bool = False
-    left_out: int = 0
-    places: tuple[tuple[str, str], ...] = ()
-    notes: tuple[str, ...] = ()
-    problem: str | None = None
 
     @property
     def writers(self) -> tuple[int, ...]:
         """The numbers of the calls that wrote the outputs."""
-        return tuple(number for _, number in self.written_by if number is not None)
+        return tuple(one.writer for one in self.run.outputs if one.writer is not None)
 
 
 def read_watched(case: Case, outcome: Outcome) -> WatchedValues:
-    """The values that the run recorded; ``problem`` says why there are none."""
+    """The values that the run recorded; its ``problem`` says why there are none."""
     found = parse_answer(Watching, outcome.result).watch
     if found is None:
-        return WatchedValues(problem="the run ended before its values were reported")
+        found = WatchedRun(problem="the run ended before its values were reported")
     if found.problem:
-        return WatchedValues(problem=found.problem)
+        return WatchedValues(run=found)
     symbols = [TracedCall(symbol=one.symbol, argument=one.argument or 0, at=0.0) for one in found.calls]
     # The calls of the source, if the run made exactly those.
     static = case.contract.kernels if case.contract is not None else ()
@@ -66,17 +54,11 @@ def read_watched(case: Case, outcome: Outcome) -> WatchedValues:
     # A kernel is often called many times, and its text says the same each time.
     overwrites = cache(partial(is_overwritten, case))
     return WatchedValues(
+        run=found,
         calls=tuple(
             _call(case, index, record, symbols[index], static[index] if static else None, overwrites=overwrites)
             for index, record in enumerate(found.calls)
         ),
-        written_by=tuple((item.path, item.writer) for item in found.outputs),
-        good=frozenset(item.path for item in found.outputs if item.agrees),
-        compared=found.compared,
-        decomposition_differs=found.decomposition_differs,
-        left_out=found.left_out,
-        places=tuple((item.target, item.where) for item in found.places),
-        notes=found.notes,
     )
 
 
@@ -199,7 +181,7 @@ def first_diverging(case: Case, watched: WatchedValues) -> FirstBad | None:
     what a wrong output was computed from counts, and only a tensor that ought to be a node. ``behind`` is then the call
     before it whose results may be wrong or intended.
     """
-    pending = [number for path, number in watched.written_by if number is not None and path not in watched.good]
+    pending = [one.writer for one in watched.run.outputs if one.writer is not None and not one.agrees]
     chain = sorted(_behind(watched, pending, _disagrees))
     named, bad = 0, None
     for number in chain:
@@ -286,7 +268,7 @@ def _holds(buffer: BufferValues, *, nan: bool) -> bool:
 
 def _place_of(operators: Sequence[str], watched: WatchedValues) -> str | None:
     """The line of the only such operators in the reference; None where several lines have them."""
-    lines = {where for target, where in watched.places if target in operators}
+    lines = {place.where for place in watched.run.places if place.target in operators}
     return lines.pop() if len(lines) == 1 else None
 
 

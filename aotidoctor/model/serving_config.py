@@ -43,19 +43,11 @@ def written_text(given: Given[str] | None) -> str:
 
 
 @record
-class ConfigScalar:
-    """A value that is no message. ``text`` is without quotes."""
-
-    text: str
-    at: Position
-
-
-@record
 class ConfigField:
-    """One field as written. Each element of ``dims: [ 1, 2 ]`` is a field of its own, at the element's place."""
+    """One field as written, without quotes. Each element of ``dims: [ 1, 2 ]`` is a field of its own, at its place."""
 
     name: str
-    value: ConfigScalar | ConfigMessage
+    value: Given[str] | ConfigMessage
     at: Position
 
 

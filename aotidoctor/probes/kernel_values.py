@@ -77,8 +77,8 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         ending = read_ending(CODE, case, outcome)
         return [note("unavailable", outcome, f"the watched run failed: {ending.observed}")]
     watched = read_watched(case, outcome)
-    if watched.problem is not None:
-        return [note("unavailable", outcome, f"values were not followed: {watched.problem}")]
+    if watched.run.problem is not None:
+        return [note("unavailable", outcome, f"values were not followed: {watched.run.problem}")]
     return read_values(case, history, watched, outcome)
 
 
@@ -153,7 +153,7 @@ def _of_reference(history: History, what: str) -> dict[str, FactValue]:
 
 def _divergence(case: Case, history: History, watched: WatchedValues, outcome: Outcome) -> list[Evidence]:
     """Blame a call only if the outputs are wrong, and not because of different weights."""
-    if not watched.compared:
+    if not watched.run.compared:
         return []
     drawn = case.needs.random_ops
     if drawn:
@@ -162,7 +162,7 @@ def _divergence(case: Case, history: History, watched: WatchedValues, outcome: O
     judged = history.has("AD-RUN-011") and not history.has("AD-RUN-011", *WRONG)
     bad = None if judged else first_diverging(case, watched)
     if bad is None:
-        return [note("agrees", outcome, "what every call wrote agrees with the program", notes=watched.notes)]
+        return [note("agrees", outcome, "what every call wrote agrees with the program", notes=watched.run.notes)]
     error = f", off by {bad.buffer.error:.3g} from {bad.buffer.matches}" if bad.buffer.error is not None else ""
     return [
         FIND.error(outcome)(
@@ -178,7 +178,7 @@ def _divergence(case: Case, history: History, watched: WatchedValues, outcome: O
                 "error": bad.buffer.error,
                 "behind": bad.behind,
                 "certain": bad.behind is None,
-                "decomposition_differs": watched.decomposition_differs,
+                "decomposition_differs": watched.run.decomposition_differs,
             },
         )
     ]

@@ -28,7 +28,7 @@ from aotidoctor.localize.watched_values import WatchedValues
 from aotidoctor.model.answers import ObservedTensor
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
-from aotidoctor.model.localization import BufferValues
+from aotidoctor.model.localization import BufferValues, WatchedOutput, WatchedRun
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.cuda_probe import missing_for_gpu_compile
 from aotidoctor.probes.kernel_values import WRONG, note, read_values
@@ -109,21 +109,11 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     printed = isinstance(text, str)
     calls = read_value_printer(str(text), order, bodies) if printed else read_saved_values(saved, order, bodies)
     # The call that wrote the output: the last one with a result of the same size and the same statistics.
-    written_by = tuple(
-        (
-            value.path,
-            next(
-                (
-                    number
-                    for number in range(len(calls) - 1, -1, -1)
-                    if any(_may_be(buffer, value) for buffer in calls[number].wrote)
-                ),
-                None,
-            ),
-        )
-        for value in call_outputs(outcome, 0)
-    )
-    watched = WatchedValues(calls=calls, written_by=written_by, compared=not printed)
+    outputs = []
+    for value in call_outputs(outcome, 0):
+        wrote = [at for at, call in enumerate(calls) if any(_may_be(buffer, value) for buffer in call.wrote)]
+        outputs.append(WatchedOutput(path=value.path, writer=wrote[-1] if wrote else None))
+    watched = WatchedValues(run=WatchedRun(outputs=tuple(outputs), compared=not printed), calls=calls)
     if not watched.calls:
         return [note("unavailable", outcome, "the printer printed nothing")]
     found = read_values(case, history, watched, outcome)

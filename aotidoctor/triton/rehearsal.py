@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from aotidoctor.model.evidence import FactValue
-from aotidoctor.model.record import JsonObject, JsonValue, objects, record
+from aotidoctor.model.record import JsonObject, JsonValue, as_list, objects, record
 from aotidoctor.model.serving import Release, ServedModel
 from aotidoctor.model.serving_config import Given, ModelConfig, NameRow, NameTable, TensorConfig
 from aotidoctor.triton.call_spec import SPLITS_SINCE, data_types
@@ -335,7 +335,7 @@ def facts_of(answer: JsonObject) -> dict[str, FactValue]:
 
 
 def _pair(value: JsonValue) -> tuple[str, str]:
-    both = value if isinstance(value, list) else []
+    both = as_list(value)
     return (sizes_text(sizes(both[0])), sizes_text(sizes(both[1]))) if len(both) == 2 else ("?", "?")
 
 
@@ -346,7 +346,7 @@ def sizes_text(sizes: Sequence[int]) -> str:
 
 def sizes(value: JsonValue) -> tuple[int, ...]:
     """Sizes from a JSON list; empty for anything else."""
-    return tuple(int(size) for size in value if isinstance(size, int)) if isinstance(value, list) else ()
+    return tuple(int(size) for size in as_list(value) if isinstance(size, int))
 
 
 def number(value: JsonValue) -> int:

@@ -14,7 +14,6 @@ from aotidoctor.model.serving_config import (
     TOP,
     ConfigField,
     ConfigMessage,
-    ConfigScalar,
     ControlConfig,
     Given,
     InstanceGroup,
@@ -130,19 +129,18 @@ class _ConfigReader:
         self._next()
         return tuple(found)
 
-    def _values(self, name: ConfigToken, type_: FieldType, depth: int) -> tuple[ConfigField, ...]:
-        if not (type_.repeated and self._take("[")):
-            return (ConfigField(name=name.text, value=self._value(name, type_, depth), at=name.at),)
-        made: list[ConfigField] = []
-        while not (not made and self._take("]")):
-            at = self._token.at
-            made.append(ConfigField(name=name.text, value=self._value(self._token, type_, depth), at=at))
-            if self._take("]"):
-                break
+    def _values(self, name: ConfigToken, type_: FieldType, depth: int) -> Iterator[ConfigField]:
+        listed = type_.repeated and self._take("[")
+        if listed and self._take("]"):
+            return
+        while True:
+            begin = self._token if listed else name
+            yield ConfigField(name=name.text, value=self._value(begin, type_, depth), at=begin.at)
+            if not listed or self._take("]"):
+                return
             self._expect(",")
-        return tuple(made)
 
-    def _value(self, name: ConfigToken, type_: FieldType, depth: int) -> ConfigScalar | ConfigMessage:
+    def _value(self, name: ConfigToken, type_: FieldType, depth: int) -> Given[str] | ConfigMessage:
         unknown = type_.type == "?"
         if type_.is_message and (not unknown or self._token.text in _CLOSING):
             end = _CLOSING[self._expect(*_CLOSING).text]
@@ -155,14 +153,14 @@ class _ConfigReader:
             # Strings that stand one after the other are one string.
             while self._token.text[:1] in QUOTES:
                 parts.append(string_value(self._next()))
-            return ConfigScalar(text="".join(parts), at=token.at)
+            return Given(value="".join(parts), at=token.at)
         sign = "-" if type_.type != "bool" and self._take("-") else ""
         text = sign + self._token.text
         problem = None if unknown else _problem(text, type_.type)
         if problem is not None:
             raise TextFormatError(problem, token.at)
         self._next()
-        return ConfigScalar(text=text, at=token.at)
+        return Given(value=text, at=token.at)
 
 
 def _field_text(kind: str) -> str:
@@ -189,13 +187,13 @@ def _is_default(field: ConfigField, type_: FieldType) -> bool:
     if isinstance(value, ConfigMessage) or type_.oneof is not None:
         return False
     if type_.type == "string":
-        return value.text == ""
+        return value.value == ""
     if type_.type == "bool":
-        return not is_true(value.text)
+        return not is_true(value.value)
     if type_.type in ENUMS:
         names = enumerators(type_.type)
-        return value.text == names[0] or (value.text not in names and integer(value.text) == 0)
-    return integer(value.text) == 0 if type_.type in INTEGERS else _float(value.text) == 0
+        return value.value == names[0] or (value.value not in names and integer(value.value) == 0)
+    return integer(value.value) == 0 if type_.type in INTEGERS else _float(value.value) == 0
 
 
 def _problem(text: str, type_: str) -> str | None:
@@ -301,8 +299,7 @@ def numbers_of(message: ConfigMessage, name: str) -> tuple[Given[int], ...]:
 
 def texts_of(message: ConfigMessage, name: str) -> tuple[Given[str], ...]:
     """Scalars of a repeated field, as text."""
-    found = (item.value for item in message.all(name))
-    return tuple(Given(value=item.text, at=item.at) for item in found if isinstance(item, ConfigScalar))
+    return tuple(item.value for item in message.all(name) if isinstance(item.value, Given))
 
 
 def text_of(message: ConfigMessage, name: str) -> Given[str] | None:

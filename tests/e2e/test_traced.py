@@ -88,8 +88,8 @@ def watch(kit: Kit, runner: Runner, name: str, inputs: Path | None = None, *, re
     outcome = runner.run(request_of(kit, name, inputs, watch=spec, calls=1))
     assert outcome.ending == Exited(code=0, done=True), outcome
     found = read_watched(case_of(kit, name), outcome)
-    assert found.problem is None
-    assert found.notes == ()
+    assert found.run.problem is None
+    assert found.run.notes == ()
     return found
 
 
@@ -102,7 +102,7 @@ def test_each_call_s_tensors_are_seen_by_the_user_s_names(packages: Kit, runner:
         ("cpp_fused_relu_0", [("in", "buf1", (4, 12), 0), ("out", "buf1", (4, 12), None)]),
         ("aoti_torch_cpu_mm_out", [("in", "buf1", (4, 12), 1), ("in", "w", (12, 8), None), ("out", "buf2", (4, 8), None)]),
     ]  # fmt: skip
-    assert found.written_by == (("result", 2),)
+    assert [(one.path, one.writer) for one in found.run.outputs] == [("result", 2)]
     relu = found.calls[1].buffers
     assert relu[0].low is not None
     assert relu[0].low < 0
@@ -111,7 +111,7 @@ def test_each_call_s_tensors_are_seen_by_the_user_s_names(packages: Kit, runner:
 
 def test_a_layout_change_a_convolution_and_a_mean(packages: Kit, runner: Runner) -> None:
     found = watch(packages, runner, "conv", reference=True)
-    assert found.compared
+    assert found.run.compared
     outs = [b for call in found.calls for b in call.buffers if b.role == "out"]
     assert [b.target for b in outs] == ["input", "weight", "weight", "aten.conv2d", "aten.mean"]
     assert all(b.agrees for b in outs)

@@ -187,8 +187,8 @@ def _with_values(session: Session, drawn: PackageMap) -> PackageMap:
         reason = session.refusal() if outcome is None else read_ending("AD-RUN-016", case, outcome).observed
         return _with_notes(drawn, f"values were not looked at: {reason}")
     watched = read_watched(case, outcome)
-    if watched.problem is not None:
-        return _with_notes(drawn, f"values were not looked at: {watched.problem}")
+    if watched.run.problem is not None:
+        return _with_notes(drawn, f"values were not looked at: {watched.run.problem}")
     indices = _indices(case, [one.name for one in watched.calls])
     by_index = {at: one for at, one in zip(indices, watched.calls, strict=True) if at is not None}
     calls = tuple(_with_found(call, by_index.get(call.index)) for call in drawn.calls)
@@ -196,11 +196,11 @@ def _with_values(session: Session, drawn: PackageMap) -> PackageMap:
     sizes = {buffer.name: buffer for buffer in buffers}
     calls = tuple(replace(call, moved=moved_bytes(call, sizes)) for call in calls)
     peak, calls = memory_over_calls(buffers, calls)
-    bad = first_diverging(case, watched) if watched.compared else None
+    bad = first_diverging(case, watched) if watched.run.compared else None
     wrong = () if bad is None else (f"{bad.name}: {bad.buffer.name} has the values of no node of the program",)
-    left = (f"{watched.left_out} calls beyond the limit were not looked at",) if watched.left_out else ()
+    left = (f"{watched.run.left_out} calls beyond the limit were not looked at",) if watched.run.left_out else ()
     stale = size_notes(drawn.buffers) + ((LINELESS,) if any(call.where for call in calls) else ())
-    run = replace(drawn.run or MapRun(), compared=watched.compared)
+    run = replace(drawn.run or MapRun(), compared=watched.run.compared)
     texts = {line.where: line.text for line in drawn.lines}
     notes = [note for note in drawn.notes if note not in stale]
     return replace(
@@ -210,7 +210,7 @@ def _with_values(session: Session, drawn: PackageMap) -> PackageMap:
         peak=peak,
         run=run,
         lines=lines_of(calls, texts),
-        notes=(*notes, *wrong, *size_notes(buffers), *watched.notes, *left),
+        notes=(*notes, *wrong, *size_notes(buffers), *watched.run.notes, *left),
     )
 
 
