@@ -18,8 +18,6 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.package_facts import NO_PACKAGE, at_member
 from aotidoctor.model.artifact import Artifact, ArtifactKind
@@ -54,20 +52,15 @@ def run(case: Case) -> Observations:
     yield from _marks(case)
 
 
-def loader_prefix(names: Sequence[str]) -> str:
-    """The top folder with its slash as the C++ loader finds it: from the first two names, empty if they disagree."""
-    tops = {name.partition("/")[0] if "/" in name else None for name in names[:2]}
-    top = tops.pop() if len(tops) == 1 else None
-    return f"{top}/" if top else ""
-
-
 def _names(artifact: Artifact) -> list[str]:
     return [member.name for member in artifact.members]
 
 
 def _top_folder(case: Case) -> Observations:
     names = _names(case.artifact)
-    prefix = loader_prefix(names)
+    # As the C++ loader finds it, with its slash: from the first two names, empty if they disagree.
+    tops = {name.partition("/")[0] if "/" in name else None for name in names[:2]}
+    prefix = f"{top}/" if len(tops) == 1 and (top := tops.pop()) else ""
     if not any(name.startswith(prefix + MODELS) for name in names):
         flat = any(name.startswith(MODELS) for name in names)
         where = (

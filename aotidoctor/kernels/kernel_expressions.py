@@ -79,11 +79,6 @@ LOADS = frozenset(("loadu", "load"))
 _DIVIDING = ("remainder_integral", "remainder_integer", "mod", "floor_divide_integral")
 
 
-def divisor_of(function: str, arguments: Sequence[Value]) -> Value | None:
-    """The divisor, where the function divides whole numbers and counts a zero."""
-    return arguments[1] if function in _DIVIDING and len(arguments) == 2 else None
-
-
 def meaning(function: str, types: Sequence[str], receiver: Value | None, arguments: Sequence[Value]) -> Value:
     """The value of ``function<types>(arguments)`` or ``receiver.function<types>(arguments)``."""
     if function == "blendv" and len(arguments) == 3:
@@ -219,9 +214,9 @@ class ExpressionReader:
         if function in LOADS and arguments:
             pointer = self.pointer(arguments[0])
             return read(*pointer) if pointer is not None else temporary(arguments[0])
-        divisor = divisor_of(function, arguments)
-        if divisor is not None:
-            self._on_division(function, divisor)
+        # Only those that divide whole numbers, and count a zero.
+        if function in _DIVIDING and len(arguments) == 2:
+            self._on_division(function, arguments[1])
         return meaning(function, types, receiver, arguments)
 
     def _subscript(self, base: Value, *at: Value) -> Value:

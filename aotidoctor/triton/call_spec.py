@@ -181,15 +181,9 @@ def dim_text(dim: Dim) -> str:
     if dim.static is not None:
         return str(dim.static)
     name = str(dim.expr) if dim.expr is not None else ""
-    limits = range_text(dim)
+    bounded = dim.min is not None or dim.max is not None
+    limits = f"{'' if dim.min is None else dim.min}..{'' if dim.max is None else dim.max}" if bounded else ""
     return f"{name}:{limits}" if name and limits else name or limits or "?"
-
-
-def range_text(dim: Dim) -> str:
-    """Format the bounds of a dim: ``2..64``, ``2..``; empty where there are none."""
-    if dim.static is not None or (dim.min is None and dim.max is None):
-        return ""
-    return f"{'' if dim.min is None else dim.min}..{'' if dim.max is None else dim.max}"
 
 
 # The call spec.

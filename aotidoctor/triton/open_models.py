@@ -19,7 +19,7 @@ from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.evidence import NotChecked, describe_failure
 from aotidoctor.model.record import record
 from aotidoctor.model.serving import PLATFORM, Release, ServedModel, ServedVersion, Settled
-from aotidoctor.model.serving_config import ModelConfig, Position, written_text
+from aotidoctor.model.serving_config import TOP, ConfigMessage, ModelConfig, Position, written_text
 from aotidoctor.readers.contract.read_contract import read_contract
 from aotidoctor.readers.host.host_facts import read_host
 from aotidoctor.readers.package.read_package import read_artifact
@@ -27,7 +27,7 @@ from aotidoctor.triage.open_case import select_model
 from aotidoctor.triton import config_schema, text_format
 from aotidoctor.triton.config_schema import TextFormatError
 from aotidoctor.triton.init_library import read_hook
-from aotidoctor.triton.text_format import empty_config, numbers_of, read_fields
+from aotidoctor.triton.text_format import numbers_of, read_fields
 
 # Folders of a repository, and the files of each version.
 CONFIG = "config.pbtxt"
@@ -124,7 +124,7 @@ class ConfigReading:
 def read_config(text: str | None) -> ConfigReading:
     """Read a config as the server does; without one it goes by the files alone."""
     if text is None:
-        return ConfigReading(config=empty_config())
+        return ConfigReading(config=ModelConfig(tree=ConfigMessage(fields=(), at=TOP)))
     try:
         own = read_fields(text_format.parse_config(text), text)
     except TextFormatError as error:

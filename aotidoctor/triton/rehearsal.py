@@ -42,13 +42,6 @@ class IntendedTensor:
     why: str
 
 
-def intended_tensors(
-    tensors: Sequence[TensorConfig], rows: Sequence[NameRow], comments: Sequence[Given[str]], sends: Mapping[str, str]
-) -> tuple[IntendedTensor, ...]:
-    """Intended tensor for each of ``tensors``; ``sends`` maps names to the user's paths."""
-    return tuple(_intended_tensor(at, tensors, rows, comments, sends) for at in range(len(tensors)))
-
-
 def _intended_tensor(
     at: int,
     tensors: Sequence[TensorConfig],
@@ -229,9 +222,7 @@ def _wires(
 ) -> Iterator[ClientTensor]:
     types = data_types(release)
     taken = resolve(rows, [tensor.label for tensor in tensors])
-    for tensor, row, intent in zip(
-        tensors, taken, intended_tensors(tensors, rows, config.comments, sends), strict=True
-    ):
+    for at, (tensor, row) in enumerate(zip(tensors, taken, strict=True)):
         written = tensor.data_type.value if tensor.data_type is not None else "no data_type"
         if row is None:
             raise CannotRehearseError(f"the server finds no tensor for the name {tensor.label}")
@@ -239,7 +230,7 @@ def _wires(
             raise CannotRehearseError(f"{tensor.label} is {written}, which no tensor of the backend can be")
         yield ClientTensor(
             name=tensor.label,
-            intended=intent,
+            intended=_intended_tensor(at, tensors, rows, config.comments, sends),
             row=row,
             dtype=types[written],
             shape=tuple(size.value for size in tensor.shape),

@@ -238,11 +238,6 @@ def _float(text: str) -> float:
 SCHEDULERS = ("dynamic_batching", "sequence_batching", "ensemble_scheduling")
 
 
-def empty_config() -> ModelConfig:
-    """Config of a model without config.pbtxt."""
-    return ModelConfig(tree=ConfigMessage(fields=(), at=TOP))
-
-
 def read_fields(tree: ConfigMessage, text: str) -> ModelConfig:
     """Config of ``tree``, which was parsed from ``text``."""
     sequence = tree.message("sequence_batching")

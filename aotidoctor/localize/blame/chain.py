@@ -21,7 +21,6 @@ from aotidoctor.localize.blame.failing_elements import (
     bound_origin,
     constant_number,
     failing_element,
-    is_zero,
     out_of_range,
 )
 from aotidoctor.localize.blame.package_program import CallMemories, PackageProgram, program_of, sources_of
@@ -250,7 +249,9 @@ def _of_call(program: PackageProgram, failure: Failure, at: int) -> list[Suspect
         return [
             Suspect(
                 at=at,
-                question=CheckQuery(value=one.divisor, limit=Number(0), mask=None, loops=one.loops, bad=is_zero),
+                question=CheckQuery(
+                    value=one.divisor, limit=Number(0), mask=None, loops=one.loops, bad=lambda value, _: value == 0
+                ),
                 function=one.function,
             )
             for one in flow.divisions

@@ -228,11 +228,6 @@ def out_of_range(value: int, limit: int) -> bool:
     return not 0 <= value < limit
 
 
-def is_zero(value: int, _limit: int) -> bool:
-    """Whether a divisor is zero."""
-    return value == 0
-
-
 def failing_element(question: CheckQuery, memories: CallMemories, *, exactly: bool = False) -> FailingElement | None:
     """The first guilty iteration; None when there is none, or when something that matters is not known.
 

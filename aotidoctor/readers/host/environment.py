@@ -222,13 +222,8 @@ def _cxx11_abi(library: Path) -> bool | None:
 
 # Folder that a load unpacks the package into, and whether that can work.
 _DEFAULT = "/tmp"  # noqa: S108 - the loader's own
+# Before, the loader unpacks to /tmp in any case.
 _HEEDED_SINCE = (2, 13)
-
-
-def heeds_tmpdir(torch: str | None) -> bool:
-    """Whether the loader of that version of PyTorch goes by TMPDIR: before 2.13 it unpacks to /tmp in any case."""
-    release = release_of(torch or "")
-    return release is None or release >= _HEEDED_SINCE
 
 
 def read_tmpdir(environ: Mapping[str, str], *, needed_bytes: int = 0, torch: str | None = None) -> TmpdirState:
@@ -236,7 +231,8 @@ def read_tmpdir(environ: Mapping[str, str], *, needed_bytes: int = 0, torch: str
 
     ``needed_bytes`` is what the package takes unpacked.
     """
-    fixed = not heeds_tmpdir(torch)
+    release = release_of(torch or "")
+    fixed = release is not None and release < _HEEDED_SINCE
     state = _state(_DEFAULT if fixed else environ.get("TMPDIR") or _DEFAULT)
     return replace(state, fixed=fixed, problem=state.problem_with(needed_bytes))
 

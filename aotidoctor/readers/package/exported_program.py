@@ -142,15 +142,6 @@ def program_constants(module: JsonObject) -> Iterator[ProgramConstant]:
             )
 
 
-def program_ranges(program: JsonObject) -> dict[str, SizeRange]:
-    """Bounds by symbol or expression."""
-    found = {}
-    for symbol, value in as_object(program.get("range_constraints")).items():
-        low, high = (as_object(value).get(key) for key in ("min_val", "max_val"))
-        found[symbol] = SizeRange(low=as_integer(low), high=as_integer(high))
-    return found
-
-
 def tensor_of(module: JsonObject, name: str) -> ProgramTensor | None:
     """Metadata of a tensor of the graph, None when there is none."""
     return tensor_meta(as_object(as_object(module.get("graph")).get("tensor_values")).get(name))
@@ -311,7 +302,11 @@ def program_facts_of(name: str, program: JsonObject) -> ExportedFacts:
         leaves=leaves,
         outputs=tuple(program_outputs(module)),
         constants=tuple(program_constants(module)),
-        ranges=program_ranges(program),
+        ranges={
+            symbol: SizeRange(low=as_integer(bounds.get("min_val")), high=as_integer(bounds.get("max_val")))
+            for symbol, value in as_object(program.get("range_constraints")).items()
+            for bounds in (as_object(value),)
+        },
         functions=live,
         nodes=nodes,
     )

@@ -192,13 +192,6 @@ def parse_kernel_information(data: bytes | None) -> Mapping[str, Mapping[str, tu
     }
 
 
-def parse_build_folders(data: bytes | None) -> tuple[str, ...]:
-    """The absolute folders of headers and libraries in one ``*_flags.json``; empty when unreadable."""
-    parsed, keys = _object(data), ("include_dirs", "libraries_dirs")
-    named = [as_text(folder) for key in keys if isinstance(parsed, dict) for folder in as_list(parsed.get(key))]
-    return tuple(folder for folder in named[:MAX_FOLDERS] if folder.startswith("/") and len(folder) <= LONGEST_PATH)
-
-
 def argument_kind(argument: JsonValue) -> str:
     """``tensor`` of ``{"as_tensor": {...}}``; ``unknown`` for anything that is not such a union."""
     keys = list(as_object(argument))
@@ -324,10 +317,14 @@ def build_model(name: str, layout: str, root: str, items: Sequence[PackageMember
 
 
 def _build_folders(items: Sequence[PackageMember]) -> tuple[str, ...]:
-    """The folders of the wrapper and of its link: the kernels of a large model name the same ones again."""
+    """The absolute folders of the wrapper and of its link: the kernels of a large model name the same ones again."""
     flags = sorted((item for item in items if item.name.endswith(_FLAGS)), key=lambda item: ".wrapper" not in item.name)
-    named = [folder for item in flags[:MAX_FLAGS] for folder in parse_build_folders(item.read(METADATA_LIMIT))]
-    return tuple(dict.fromkeys(named))
+    named: dict[str, None] = {}
+    for item in flags[:MAX_FLAGS]:
+        parsed = as_object(_object(item.read(METADATA_LIMIT)))
+        folders = [as_text(one) for key in ("include_dirs", "libraries_dirs") for one in as_list(parsed.get(key))]
+        named |= dict.fromkeys(one for one in folders[:MAX_FOLDERS] if one.startswith("/") and len(one) <= LONGEST_PATH)
+    return tuple(named)
 
 
 def _compiler(items: Sequence[PackageMember]) -> str | None:
