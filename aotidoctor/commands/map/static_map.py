@@ -20,7 +20,6 @@ from aotidoctor.model.record import as_list, as_object
 from aotidoctor.model.torch_names import ITEMSIZE
 from aotidoctor.probes.payload import device_of
 from aotidoctor.program.archive_graph import source_line
-from aotidoctor.readers.contract.read_contract import Declared
 from aotidoctor.readers.contract.run_impl import Body, parse_body
 from aotidoctor.readers.contract.wrapper_text import find_sections
 from aotidoctor.readers.package.blob import as_text
@@ -44,7 +43,7 @@ def draw_static_map(case: Case) -> PackageMap:
     if program is None or model is None or model.wrapper_cpp is None or not program.contract.kernels:
         what = "no calls" if program is not None and model is not None and model.wrapper_cpp else "no wrapper.cpp"
         raise CannotExamineError(f"{case.artifact.path}: there is {what} of a model in it, so there is nothing to map")
-    body = parse_body(find_sections(model.wrapper_cpp).body, Declared(model))
+    body = parse_body(find_sections(model.wrapper_cpp).body, model)
     memory = lifetimes_of(body)
     places = node_places(case.options.reference)
     calls = tuple(_calls(program, places, memory))

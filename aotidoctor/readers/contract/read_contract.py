@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from aotidoctor.model.artifact import Artifact, ModelEntry
 from aotidoctor.model.contract import HostNeeds, KernelCall, LeafSpec, ModelContract, Reading, Symbol
-from aotidoctor.model.inputs import Container, SpecError, count_leaves, parse_call, walk_call
-from aotidoctor.model.record import record
+from aotidoctor.model.inputs import SpecError, count_leaves, parse_call, walk_call
 from aotidoctor.readers.contract.input_leaves import (
     LeafSources,
     SymbolTable,
@@ -169,24 +169,6 @@ def _uninitialized_reads(
 
 
 # Statements that were read, but not in full.
-_EXTERN = re.compile(r'extern "C"\s+(?:[\w*]+\s+)+?(\w+)\(')
-
-
-class Declared:
-    """Functions that the sources declare as ``extern "C"``, looked up only when a call has an unfamiliar name."""
-
-    def __init__(self, model: ModelEntry) -> None:
-        self._model = model
-        self._names: frozenset[str] | None = None
-
-    def __contains__(self, name: object) -> bool:
-        """Whether a source declares ``name``."""
-        if self._names is None:
-            texts = (self._model.wrapper_cpp or "", *self._model.kernel_sources.values())
-            self._names = frozenset(found[1] for text in texts for found in _EXTERN.finditer(text))
-        return name in self._names
-
-
 def note_incomplete(
     wrapper: Wrapper,
     constructor: Constructor,
@@ -218,17 +200,6 @@ def note_incomplete(
             body.losses.note("symbol", item.line, f"{item.name}: {{{', '.join(item.sizes)}}}")
 
 
-@record
-class _CallSpec:
-    """The call spec, and what of the call could not be read."""
-
-    args: Container[int] | None
-    kwargs: Container[int] | None
-    leaves: tuple[LeafSpec, ...]
-    problems: tuple[str, ...]
-    readings: tuple[Reading, ...] = ()
-
-
 def read_contract(artifact: Artifact, model: ModelEntry) -> ModelContract | None:
     """The contract of ``model``; None when it has no ``wrapper.cpp`` or none that can be recognised."""
     if model.wrapper_cpp is None:
@@ -237,7 +208,7 @@ def read_contract(artifact: Artifact, model: ModelEntry) -> ModelContract | None
     constructor = parse_constructor(wrapper.constructor)
     if constructor is None:
         return None
-    body = parse_body(wrapper.body, Declared(model))
+    body = parse_body(wrapper.body, model)
     triton, triton_losses = _launches(wrapper)
     launches = {**triton, **body.launches}
     checks = parse_checks(wrapper.checks)
@@ -261,15 +232,8 @@ def read_contract(artifact: Artifact, model: ModelEntry) -> ModelContract | None
     facts = read_kernel_sources(texts, launches, model.wrapper_member)
     kernels = tuple(read_kernels(body.calls, launches, model.extern_nodes, symbols.aliases))
     command = wrapper.command or next(filter(None, map(compile_command, texts.values())), "")
-    contract = ModelContract(
-        model_name=model.name,
-        source="wrapper.cpp",
-        args=call.args,
-        kwargs=call.kwargs,
-        leaves=call.leaves,
-        n_inputs=constructor.n_inputs,
-        n_outputs=constructor.n_outputs,
-        n_constants=constructor.n_constants,
+    contract = replace(
+        call,
         outputs=tuple(
             build_outputs(
                 output_paths(constructor.out_spec, constructor.n_outputs),
@@ -294,13 +258,8 @@ def read_contract(artifact: Artifact, model: ModelEntry) -> ModelContract | None
             model, command, facts, kernels=kernels, launches=launches, unwritten=unwritten_reads(body.events, launches)
         ),
         weights=weights_location(model, constructor.constants, constructor.include_weights),
-        in_spec=constructor.in_spec,
-        out_spec=constructor.out_spec,
         member=model.wrapper_member,
         unknown_lines=sum(item.count for item in unread),
-        problems=call.problems,
-        readings=call.readings,
-        open_leaves=call.problems[0] if call.readings else None,
         bodies=tuple(facts.bodies),
         renamed=body.renamed,
         views=frozenset(body.view_shapes),
@@ -354,7 +313,8 @@ def _mutated_inputs(body: Body, launches: Mapping[str, TritonLaunch]) -> frozens
     return frozenset(written & body.unpacked.keys())
 
 
-def _call(artifact: Artifact, model: ModelEntry, constructor: Constructor, sources: LeafSources) -> _CallSpec:
+def _call(artifact: Artifact, model: ModelEntry, constructor: Constructor, sources: LeafSources) -> ModelContract:
+    """The call spec, and what of the call could not be read."""
     args = kwargs = None
     readings: tuple[Reading, ...] = ()
     spec = constructor.in_spec
@@ -384,7 +344,21 @@ def _call(artifact: Artifact, model: ModelEntry, constructor: Constructor, sourc
         for leaf in leaves
         if leaf.input_index is not None and leaf.rank is None
     ]
-    return _CallSpec(args=args, kwargs=kwargs, leaves=tuple(leaves), problems=tuple(problems), readings=readings)
+    return ModelContract(
+        model_name=model.name,
+        source="wrapper.cpp",
+        args=args,
+        kwargs=kwargs,
+        leaves=tuple(leaves),
+        n_inputs=constructor.n_inputs,
+        n_outputs=constructor.n_outputs,
+        n_constants=constructor.n_constants,
+        in_spec=spec,
+        out_spec=constructor.out_spec,
+        problems=tuple(problems),
+        readings=readings,
+        open_leaves=problems[0] if readings else None,
+    )
 
 
 def list_symbols(leaves: Sequence[LeafSpec], definitions: Mapping[str, str]) -> tuple[Symbol, ...]:

@@ -7,10 +7,11 @@ subgraph takes or returns, have the dtype and shape of the first and perhaps its
 from __future__ import annotations
 
 import re
-from collections.abc import Container
 from dataclasses import field, replace
+from functools import cached_property
 
 from aotidoctor.kernels.expressions import parse_expr
+from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.expr import Opaque
 from aotidoctor.model.record import record
 from aotidoctor.readers.contract.wrapper_statements import Statement, read_statements
@@ -163,13 +164,14 @@ _SIZE_CALL = re.compile(r"(\w+)\.(size|stride)s\(\)\[(\d{1,3})\]$")
 _PLAIN_VALUE = re.compile(r"true|false|-?[\d.]+(?:e[+-]?\d+)?f?|\w+|float\(\w+\)")
 _GENERATED = ("cpp_", "call_", "aoti_torch_")
 _AXES = 3
+_EXTERN = re.compile(r'extern "C"\s+(?:[\w*]+\s+)+?(\w+)\(')
 # Kinds of statements that use no input, whatever they mention.
 _UNUSING = ("plain", "release", "shape", "alignment", "align", "branch", "align-branch")
 
 
-def parse_body(section: WrapperSection, declared: Container[str] = frozenset()) -> Body:
-    """Read ``run_impl`` in one pass. ``declared`` are functions that the wrapper declares as kernels."""
-    reader = _BodyReader(declared)
+def parse_body(section: WrapperSection, model: ModelEntry | None = None) -> Body:
+    """Read ``run_impl`` in one pass. The sources of ``model`` declare functions that are kernels."""
+    reader = _BodyReader(model)
     for one in read_statements(section):
         if len(reader.body.calls) >= MOST_CALLS:
             text = f"more than {MOST_CALLS:,} calls: not read beyond line {one.line:,}"
@@ -182,9 +184,9 @@ def parse_body(section: WrapperSection, declared: Container[str] = frozenset()) 
 class _BodyReader:
     """Put the facts of each statement into the body; each method returns None for a statement that is not its own."""
 
-    def __init__(self, declared: Container[str]) -> None:
+    def __init__(self, model: ModelEntry | None) -> None:
         self.body = Body(losses=NotUnderstood("body"))
-        self._declared = declared
+        self._model = model
         # What launches in ``run_impl`` itself are made of: files, values of variables, arguments, grids.
         self._codes: dict[str, str] = {}
         self._values: dict[str, str] = {}
@@ -192,6 +194,12 @@ class _BodyReader:
         self._grids: dict[str, tuple[str, ...]] = {}
         self._comment: Statement | None = None
         self._unpacking = True
+
+    @cached_property
+    def _declared(self) -> frozenset[str]:
+        # Only asked for when a call has an unfamiliar name.
+        texts = (self._model.wrapper_cpp or "", *self._model.kernel_sources.values()) if self._model is not None else ()
+        return frozenset(found[1] for text in texts for found in _EXTERN.finditer(text))
 
     def read(self, one: Statement) -> None:
         """Read one statement."""
