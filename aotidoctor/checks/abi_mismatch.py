@@ -79,10 +79,9 @@ def run(case: Case) -> Observations:
         return
     missing = case.host.missing_symbols
     if case.host.profile is not None:
-        linkage = link_to_profile(case.host, compiled)
-        missing = linkage.missing
-        if linkage.unknown:
-            yield FIND.unchecked(linkage.unknown)
+        missing, unstated = link_to_profile(case.host, compiled)
+        if unstated:
+            yield FIND.unchecked(unstated)
     elif not case.host.symbols_checked:
         yield FIND.unchecked(case.host.symbols_problem or "symbols were not resolved")
         return
@@ -272,9 +271,9 @@ def _in_executorch(case: Case, compiled: SharedObject) -> Observations:
         )
     if case.host.profile is not None:
         others = tuple(ref for ref in compiled.undefined if not is_shim(ref.name))
-        linkage = link_to_profile(case.host, replace(compiled, undefined=others))
-        yield from _versions(case, compiled.member, linkage.missing)
-        unknown += [linkage.unknown] if linkage.unknown else []
+        missing, unstated = link_to_profile(case.host, replace(compiled, undefined=others))
+        yield from _versions(case, compiled.member, missing)
+        unknown += [unstated] if unstated else []
     if unknown:
         yield FIND.unchecked("; ".join(unknown))
 

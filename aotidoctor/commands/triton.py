@@ -148,11 +148,11 @@ def draw_config(
     if package.table is not None and not package.table.servable:
         session.add(_obstacles(package, model))
     elif package.table is not None:
-        written = write_config(package.table, package.release, _device(package.case), options)
-        model, reasons = _model_of_config(package, written.text), written.problems
+        written, reasons = write_config(package.table, package.release, _device(package.case), options)
+        model = _model_of_config(package, written)
         if not reasons:
             session.add(*judge_model(model))
-            text = written.text
+            text = written
     errors = [item for item in session.findings if item.severity is Severity.ERROR]
     if errors:
         text, reasons = (

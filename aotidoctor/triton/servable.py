@@ -204,16 +204,11 @@ class ConfigOptions:
     naming: str = ORDINAL
 
 
-@record
-class WrittenConfig:
-    """A config and its ``problems``: what the package does not record, so that no valid config can be written."""
+def write_config(table: NameTable, release: Release, device: str, wanted: ConfigOptions) -> tuple[str, tuple[str, ...]]:
+    """Write the config. Outputs that no response can hold are left out, and named in a comment.
 
-    text: str
-    problems: tuple[str, ...] = ()
-
-
-def write_config(table: NameTable, release: Release, device: str, wanted: ConfigOptions) -> WrittenConfig:
-    """Write the config. Outputs that no response can hold are left out, and named in a comment."""
+    Also what the package does not record, so that no valid config can be written.
+    """
     batched = wanted.max_batch_size > 0
     batch = next((row.dims[0] for row in table.inputs if row.dims), None) if batched else None
     reasons = {row.slot: _left_out(row, batch) for row in table.outputs}
@@ -247,7 +242,7 @@ def write_config(table: NameTable, release: Release, device: str, wanted: Config
         "  }",
         "]",
     ]
-    return WrittenConfig(text="\n".join(lines) + "\n", problems=tuple(problems))
+    return "\n".join(lines) + "\n", tuple(problems)
 
 
 def _left_out(row: NameRow, batch: Dim | None) -> str | None:

@@ -13,7 +13,6 @@ from aotidoctor.model.artifact import ArtifactKind, Metadata, ModelEntry, Shared
 from aotidoctor.model.case import Case, Host, MissingSymbol
 from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.evidence import FileSource, list_names
-from aotidoctor.model.record import record
 from aotidoctor.readers.releases.torch_releases import is_shim, release_of, release_text, shim_table
 
 # Facts of the package.
@@ -124,14 +123,6 @@ _OF_FAMILY = {"libstdc++.so.6": "GLIBCXX", "libgcc_s.so.1": "GCC", "libgomp.so.1
 _OF_LIBTORCH = ("_ZN2at", "_ZNK2at", "_ZN3c10", "_ZNK3c10", "_ZN5torch", "_ZNK5torch", "_ZTIN3c10", "_ZTVN3c10")
 
 
-@record
-class ProfileLinkage:
-    """``missing`` are symbols that the machine certainly lacks; ``unknown`` says what cannot be determined."""
-
-    missing: tuple[MissingSymbol, ...] = ()
-    unknown: str = ""
-
-
 def has_library(host: Host, name: str) -> bool | None:
     """Whether the machine has the library; None if its profile does not say."""
     if name in host.libraries:
@@ -160,8 +151,8 @@ def _has_elsewhere(host: Host, name: str) -> bool | None:
     return True if base in _OF_WINDOWS or base.startswith("api-ms-win-") else None
 
 
-def link_to_profile(host: Host, compiled: SharedObject) -> ProfileLinkage:
-    """Compare every undefined symbol with the versions that the profile states."""
+def link_to_profile(host: Host, compiled: SharedObject) -> tuple[tuple[MissingSymbol, ...], str]:
+    """Undefined symbols that the machine certainly lacks by its profile, and what the profile does not tell."""
     wanted = [ref for ref in compiled.undefined if not ref.weak]
     versioned = [ref for ref in wanted if ref.version is not None]
     shims = [ref.name for ref in wanted if ref.version is None and is_shim(ref.name)]
@@ -177,7 +168,7 @@ def link_to_profile(host: Host, compiled: SharedObject) -> ProfileLinkage:
         unknown.append(f"the profile {host.profile}{NOT_STATED}{', '.join(f'versions of {one}' for one in families)}")
     if native:
         unknown.append(f"C++ symbols of libtorch ({native[0]} and {len(native) - 1} more) differ from build to build")
-    return ProfileLinkage(missing=tuple(missing), unknown="; ".join(unknown))
+    return tuple(missing), "; ".join(unknown)
 
 
 def _shims(host: Host, names: list[str]) -> tuple[list[MissingSymbol], list[str]]:

@@ -279,8 +279,7 @@ def _launches(wrapper: Wrapper) -> tuple[Mapping[str, TritonLaunch], NotUndersto
         return {}, NotUnderstood("launches")
     from aotidoctor.readers.contract.triton_launches import read_triton_launches
 
-    found = read_triton_launches(wrapper.launches, wrapper.head)
-    return found.kernels, found.losses
+    return read_triton_launches(wrapper.launches, wrapper.head)
 
 
 def _add_implied_facts(

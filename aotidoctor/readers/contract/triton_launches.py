@@ -81,16 +81,11 @@ _LONGEST = 20_000
 _FREE = ("plain", "release", "own", "align", "pointer", "shape", "branch", "align-branch")
 
 
-@record
-class TritonLaunches:
-    """All kernels by name, and what of their functions was not understood."""
+def read_triton_launches(section: WrapperSection, settings: str) -> tuple[Mapping[str, TritonLaunch], NotUnderstood]:
+    """All kernels of the section by name, and what of their functions was not understood.
 
-    kernels: Mapping[str, TritonLaunch]
-    losses: NotUnderstood
-
-
-def read_triton_launches(section: WrapperSection, settings: str) -> TritonLaunches:
-    """All kernels of the section; ``settings`` is the text with the macros of tuned kernels."""
+    ``settings`` is the text with the macros of tuned kernels.
+    """
     starts = list(_FUNCTION.finditer(section.text))
     launches, losses = {}, NotUnderstood("launches")
     macros = {}
@@ -114,7 +109,7 @@ def read_triton_launches(section: WrapperSection, settings: str) -> TritonLaunch
             reader.read(statement, number, losses)
         begins = line + text.count("\n", 0, max(opened, 0))
         launches[start[1]] = reader.launch(start[1], text[:opening], source, begins, losses)
-    return TritonLaunches(kernels=launches, losses=losses)
+    return launches, losses
 
 
 @record(kw_only=False, frozen=False)

@@ -50,20 +50,12 @@ _PRODUCT = re.compile(rf"aoti_torch_[a-z]+_(?P<name>{'|'.join(_PLACES)})")
 _Shape = tuple[str, ...]
 
 
-@record
-class _ProductFacts:
-    """What follows for an input of a product; ``shape`` is None where a view is between them."""
-
-    name: str
-    dtype: str
-    shape: _Shape | None
-
-
 def with_implied_products(contract: ModelContract, body: Body, symbols: SymbolTable) -> ModelContract:
     """``contract`` with dtypes and dims from products for tensors that are not described."""
     if all(map(is_described, contract.tensor_leaves())):
         return contract
-    facts: dict[str, list[_ProductFacts]] = {}
+    # Of each input in a product its dtype, and its shape, None where a view is between them.
+    facts: dict[str, list[tuple[str, _Shape | None]]] = {}
     constants = {constant.name: constant for constant in contract.constants}
     for call in body.calls:
         found = _PRODUCT.fullmatch(call.function)
@@ -84,8 +76,7 @@ def with_implied_products(contract: ModelContract, body: Body, symbols: SymbolTa
             # As far as its names go back without a view of another dtype.
             for step in takewhile(lambda one: one not in body.view_dtypes, earlier_names(name, body.renamed)):
                 if step in body.unpacked:
-                    one = _ProductFacts(name=step, dtype=dtype, shape=factor if step == name else None)
-                    facts.setdefault(step, []).append(one)
+                    facts.setdefault(step, []).append((dtype, factor if step == name else None))
     leaves = (
         _with_product_facts(leaf, facts[leaf.generated_name], symbols) if leaf.generated_name in facts else leaf
         for leaf in contract.leaves
@@ -93,10 +84,10 @@ def with_implied_products(contract: ModelContract, body: Body, symbols: SymbolTa
     return replace(contract, leaves=tuple(leaves))
 
 
-def _with_product_facts(leaf: LeafSpec, facts: list[_ProductFacts], symbols: SymbolTable) -> LeafSpec:
-    dtypes = {one.dtype for one in facts}
-    leaf = replace(leaf, dtype=leaf.dtype or (facts[0].dtype if len(dtypes) == 1 else None))
-    shapes = {one.shape for one in facts if one.shape is not None}
+def _with_product_facts(leaf: LeafSpec, facts: list[tuple[str, _Shape | None]], symbols: SymbolTable) -> LeafSpec:
+    dtypes = {dtype for dtype, _ in facts}
+    leaf = replace(leaf, dtype=leaf.dtype or (dtypes.pop() if len(dtypes) == 1 else None))
+    shapes = {shape for _, shape in facts if shape is not None}
     if leaf.rank is not None or len(shapes) != 1:
         return leaf
     dims = []
