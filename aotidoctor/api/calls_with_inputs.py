@@ -121,7 +121,8 @@ def diagnose(
     reference: PathLike | None = None,
     model: PathLike | None = None,
     host: PathLike | None = None,
-    weights: PathLike | None = None,
+    weights: PathLike | tuple[PathLike, ...] | list[PathLike] | None = None,
+    weight_protocol: str = "double-buffer",
     data: PathLike | tuple[PathLike, ...] | list[PathLike] | None = None,
     rtol: ToleranceLike | None = None,
     atol: ToleranceLike | None = None,
@@ -170,7 +171,8 @@ def diagnose(
         reference: ``exported.pt2`` or ``module.py:function`` to compare with.
         model: ``module.py:function`` of the model, or one that returns it: shows which stage is at fault.
         host: a profile; only with ``plan``.
-        weights: .safetensors or a state dict to load.
+        weights: .safetensors or a state dict to load; of two files the second takes the place of the first.
+        weight_protocol: how it does: ``double-buffer`` by a swap, ``user-managed`` copied in place by their owner.
         data: the ``.ptd`` file of an ExecuTorch program.
         rtol: a number for all outputs, ``{"result[0]": 1e-3}``, or texts as on the command line.
         atol: likewise, absolute.
@@ -237,7 +239,7 @@ def check(
     custom_op_library: PathLike | tuple[PathLike, ...] | list[PathLike] | None = None,
     reference: PathLike | None = None,
     host: PathLike | None = None,
-    weights: PathLike | None = None,
+    weights: PathLike | tuple[PathLike, ...] | list[PathLike] | None = None,
     data: PathLike | tuple[PathLike, ...] | list[PathLike] | None = None,
     verify_data: bool = False,
     trust_pickle: bool = False,

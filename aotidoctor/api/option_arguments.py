@@ -132,6 +132,7 @@ _READERS: Mapping[str, Callable[[str, object], object]] = {
     "probes": texts,
     "emulate": one_of("always", "auto", "never"),
     "values": one_of("statistics", "hash"),
+    "protocol": one_of("double-buffer", "user-managed"),
 }
 
 
@@ -156,6 +157,11 @@ def options_of(base: Options | None, given: Mapping[str, object]) -> Options:
         if value is None or name in ("rtol", "atol"):
             continue
         field, found = FIELDS.get(name, name), _read(name, value)
+        if name == "weights" and isinstance(found, tuple):
+            if len(found) > 2:
+                raise ArgumentError("weights", value_text(value), "at most two files")
+            chosen |= dict(zip(("weights", "next_weights"), found, strict=False))
+            continue
         if found != getattr(_DEFAULTS, field):
             chosen[field] = found
     rtol, atol = (given.get(name) for name in ("rtol", "atol"))

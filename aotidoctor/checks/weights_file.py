@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import inf, isclose
 from struct import pack, unpack
 
@@ -49,7 +50,13 @@ _FOLDS_AGAIN: Release = (2, 8)
 
 
 def run(case: Case) -> Observations:
-    """One finding per kind of fault and constant; nothing without --weights."""
+    """One finding per kind of fault and constant, of each file; nothing without --weights."""
+    yield from _of_file(case)
+    if (path := case.options.next_weights) is not None:
+        yield from _of_file(replace(case, options=replace(case.options, weights=path), weights=case.next_weights))
+
+
+def _of_file(case: Case) -> Observations:
     if case.options.weights is None:
         return
     if case.weights is None:

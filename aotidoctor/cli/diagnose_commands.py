@@ -28,8 +28,8 @@ from aotidoctor.model.report import Report
     "package",
     "inputs",
     "cases",
-    case="generate model_name device setup custom_op_library reference model host weights data rtol atol trust_pickle "
-    "seed values timeout budget repeat jobs threads memory_limit emulate probes skip_probes shrink",
+    case="generate model_name device setup custom_op_library reference model host weights weight_protocol data rtol "
+    "atol trust_pickle seed values timeout budget repeat jobs threads memory_limit emulate probes skip_probes shrink",
 )
 def run(
     package: opt.Package,

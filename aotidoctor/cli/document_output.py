@@ -172,6 +172,13 @@ class ValuesForm(str, enum.Enum):
     HASH = "hash"
 
 
+class WeightProtocol(str, enum.Enum):
+    """How other weights take the place of those that are loaded."""
+
+    DOUBLE_BUFFER = "double-buffer"
+    USER_MANAGED = "user-managed"
+
+
 class EmulateWhen(str, enum.Enum):
     """When a CUDA package is carried out on the CPU."""
 

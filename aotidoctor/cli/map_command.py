@@ -80,6 +80,8 @@ def map_(
     """
     from aotidoctor.commands.map.draw_map import draw_map
 
+    if wanted.next_weights is not None:
+        raise typer.BadParameter("one call has one file of weights", param_hint="--weights")
     chosen = chosen_format(format_, MapFormat.RICH, json=json)
     named = [opt.split_report_spec(text, _OF_FILES) for text in report or ()]
     files = [(MapFormat(kind), path) for kind, path in named]

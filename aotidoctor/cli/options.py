@@ -31,6 +31,7 @@ from aotidoctor.cli.document_output import (
     PageFormat,
     Show,
     ValuesForm,
+    WeightProtocol,
     chosen_format,
 )
 from aotidoctor.commands.case_options import CASE, CASE_OPTIONS, PROBES
@@ -126,6 +127,7 @@ _TYPES: Mapping[str, type | GenericAlias] = {
     "bytes": int,
     "emulate": EmulateWhen,
     "values": ValuesForm,
+    "protocol": WeightProtocol,
     "paths": list[str],
     "tolerances": list[str],
 }
@@ -420,6 +422,10 @@ def _make_options(given: Mapping[str, object]) -> Options:
     """The options of a case that Typer read, as one value."""
     chosen = {FIELDS.get(name, name): value for name, value in given.items() if value is not None}
     rtol, atol = (chosen.pop(name, None) for name in ("rtol", "atol"))
+    if isinstance(files := chosen.get("weights"), list):
+        if len(files) > 2:
+            raise typer.BadParameter("at most two files: the first and the next weights", param_hint="--weights")
+        chosen |= dict(zip(("weights", "next_weights"), files, strict=False))
     for name, value in chosen.items():
         if name in ("rungs", "skip_rungs"):
             chosen[name] = split_names(str(value))

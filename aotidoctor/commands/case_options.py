@@ -1,7 +1,7 @@
 """The options of a case: what each takes, and its words in help. The command line and the library read this table.
 
 A kind is ``text``, ``path``, ``paths``, ``flag``, ``count``, ``seconds``, ``bytes``, ``tolerances`` (one for each
-output), ``probes``, ``values`` or ``emulate``. Defaults are those of ``Options``.
+output), ``probes``, ``values``, ``protocol`` or ``emulate``. Defaults are those of ``Options``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,13 @@ CASE_OPTIONS: Mapping[str, CaseOption] = {
         "path", CASE, "Check against a different machine: a file of `env --save`, or a built-in name.", "PROFILE"
     ),
     "weights": CaseOption(
-        "path", CASE, "Weights for the package: .safetensors, or a state dict saved by torch.save.", "FILE"
+        "paths",
+        CASE,
+        "Weights for the package: .safetensors, or a state dict saved by torch.save; a second file is loaded next.",
+        "FILE",
+    ),
+    "weight_protocol": CaseOption(
+        "protocol", CASE, "How the second weights replace the first: by a swap, or copied in place by their owner."
     ),
     "data": CaseOption("paths", CASE, "Data file (.ptd) of an ExecuTorch program; repeatable.", "FILE"),
     "verify_data": CaseOption(

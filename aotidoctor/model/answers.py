@@ -147,6 +147,35 @@ class GivenWeights:
     after_load: bool = False
 
 
+@record
+class SwapStep:
+    """A call after a change of weights: whether it agrees with one after a fresh load of the same.
+
+    ``output`` is the first that does not, ``stale`` are constants that have not got their new values.
+    """
+
+    name: str
+    agrees: bool = False
+    output: str = ""
+    stale: tuple[str, ...] = ()
+
+
+@record
+class WeightSwap:
+    """Second weights in the place of the first: those that ``changed``, and whether fresh loads differ in outputs."""
+
+    steps: tuple[SwapStep, ...] = ()
+    changed: tuple[str, ...] = ()
+    outputs_change: bool | None = None
+
+
+@record
+class WeightsSwapped:
+    """The change of weights."""
+
+    weight_swap: WeightSwap | None = None
+
+
 # Custom operators: their registration, their arguments, their results when called alone.
 @record
 class Argument:
@@ -358,7 +387,7 @@ class RemedyTried:
 
 # Which parts an answer has.
 A = TypeVar("A")
-_RUN = (Called, Acted, SideBySide, Launches, GivenWeights, Watching)
+_RUN = (Called, Acted, SideBySide, Launches, GivenWeights, WeightsSwapped, Watching)
 ANSWERS: Mapping[str, tuple[type, ...]] = {
     "run": _RUN,
     "printed": _RUN,

@@ -220,10 +220,11 @@ class Options:
     loader does, or the only model there is. ``localize`` asks for the place of a failure whatever it costs, also where
     the diagnosis does not need it; ``shrink`` for the smallest inputs that still fail. ``host`` is the profile of the
     machine to use instead of this one, ``torch`` the release to use instead of the host's, ``weights`` a
-    file whose weights are to be loaded. ``tolerances`` are for outputs
-    against the reference's; ``measure`` asks for their distance from a float64 run also where they agree. ``emulate``
-    tells when a CUDA package is carried out on the CPU: ``always``, ``auto`` (where it cannot run here, or failed
-    without an explanation) or ``never``; ``emulate_kernel`` is the kernel that a GPU elsewhere has named.
+    file whose weights are to be loaded, ``next_weights`` one whose weights take their place, by ``weight_protocol``.
+    ``tolerances`` are for outputs against the reference's; ``measure`` asks for their distance from a float64 run
+    also where they agree. ``emulate`` tells when a CUDA package is carried out on the CPU: ``always``, ``auto``
+    (where it cannot run here, or failed without an explanation) or ``never``; ``emulate_kernel`` is the kernel that a
+    GPU elsewhere has named.
     ``model`` is the ``module.py:function`` of the model that was exported.
     ``imports`` are modules that every child imports first: setups of plugins. ``data`` are the ``.ptd`` files of an
     ExecuTorch program; ``verify_data`` compares all checksums in it and in them, or of a package's members, however
@@ -253,6 +254,8 @@ class Options:
     host: str | None = None
     torch: str | None = None
     weights: str | None = None
+    next_weights: str | None = None
+    weight_protocol: str = "double-buffer"
     tolerances: Tolerances = field(default_factory=Tolerances)
     measure: bool = False
     emulate: str = "auto"
@@ -276,7 +279,8 @@ class Case:
     """Artifact, contract, inputs and host. ``model`` is the entry the loader would take, None if it would find none.
 
     ``inputs`` is None when no inputs were given or they could not be read; ``inputs_error`` then says why.
-    ``weights`` are the tensors of --weights, None where there are none or they could not be read.
+    ``weights`` are the tensors of --weights, None where there are none or they could not be read, ``next_weights``
+    those of a second file.
     ``setup_loads`` is False where the setup file does not speak of ``after_load``, None where that is not known.
     ``stamp`` is what the package says of its own origin, None where it carries no stamp.
     ``reference`` holds the static facts of ``--reference`` when it is an exported program, ``merged`` the inputs that
@@ -294,6 +298,7 @@ class Case:
     inputs_error: InputsError | None = None
     setup_loads: bool | None = None
     weights: tuple[ConstantSpec, ...] | None = None
+    next_weights: tuple[ConstantSpec, ...] | None = None
     reference: ExportedFacts | None = None
     merged: Mapping[str, str] = field(default_factory=dict)
     generated: JsonObject | None = None

@@ -97,7 +97,7 @@ class Run(Job):
     loads the program once for later calls. ``tmpdir`` is the user's, of which compile caches are read. ``confine``:
     nothing of the user's own is executed, and nothing is compiled. Of an artifact of torch.compile ``grad_mode`` is
     that of the call, None as it is, and ``cache`` a folder of the compiler's. ``samples`` are the inputs of many calls,
-    in the place of ``inputs``.
+    in the place of ``inputs``. ``next_weights`` take the place of ``weights`` by ``weight_protocol``.
     """
 
     package: str = ""
@@ -141,6 +141,8 @@ class Run(Job):
     cache: str | None = None
     rehearsal: JsonObject | None = None
     samples: tuple[InputsSource, ...] = ()
+    next_weights: str | None = None
+    weight_protocol: str = ""
 
 
 @record

@@ -25,7 +25,7 @@ from aotidoctor.triage.missing_file import examining_file, no_such_file, refuse_
 
 if TYPE_CHECKING:
     from aotidoctor.model.artifact import Artifact, ExportedFacts, StampSeen
-    from aotidoctor.model.contract import ModelContract
+    from aotidoctor.model.contract import ConstantSpec, ModelContract
     from aotidoctor.model.inputs import Container, InputSet
     from aotidoctor.model.other_artifacts import ExecutorchFile, Precompiled, PteMethod
     from aotidoctor.model.record import JsonObject
@@ -67,11 +67,10 @@ def open_case(
     stamp = _read_guarded("stamp", partial(stamp_of, artifact, model, contract), None, failed)
     contract = _read_guarded("stamp", partial(with_stamp, contract, reference, stamp), contract, failed)
     contract = _read_guarded("reference", partial(with_reference, contract, reference), contract, failed)
-    weights = None
-    if (saved := options.weights) is not None:
-        from aotidoctor.readers.inputs.saved_weights import read_weights
-
-        weights = _read_guarded("weights", partial(read_weights, saved), None, failed)
+    weights, next_weights = (
+        _read_guarded("weights", partial(_saved_weights, saved), None, failed)
+        for saved in (options.weights, options.next_weights)
+    )
     case = Case(
         artifact=artifact,
         host=host,
@@ -81,11 +80,20 @@ def open_case(
         inputs_path=inputs_path,
         setup_loads=setup_loads(options.setup),
         weights=weights,
+        next_weights=next_weights,
         reference=reference,
         merged=merged,
         stamp=stamp,
     )
     return _read_guarded("inputs", partial(with_inputs, case, live), case, failed), failed
+
+
+def _saved_weights(path: str | None) -> tuple[ConstantSpec, ...] | None:
+    if path is None:
+        return None
+    from aotidoctor.readers.inputs.saved_weights import read_weights
+
+    return read_weights(path)
 
 
 def stamp_of(artifact: Artifact, model: ModelEntry | None, contract: ModelContract | None) -> StampSeen | None:

@@ -276,10 +276,12 @@ class LoadedModel:
         check_full_update: bool,
         user_managed: bool = False,
         allow_h2d_copy: bool = False,
+        inactive: bool = False,
     ) -> None:
         """Load constants by original name, as torch's own method does, which checks nothing but the names.
 
-        ``on_constants`` gets what is given and returns what is loaded in its stead.
+        ``on_constants`` gets what is given and returns what is loaded in its stead. ``inactive``: into the buffer that
+        is not in use until it is swapped in.
         """
         constants_map = self.on_constants(constants_map)
         if user_managed:
@@ -290,7 +292,7 @@ class LoadedModel:
             load, own = self.loader.update_constant_buffer, self.loader.get_constant_names_to_original_fqns()
             names = {original: name for name, original in own.items()}
             constants_map = {names.get(name, name): value for name, value in constants_map.items()}
-        options = [False, check_full_update, user_managed, *([True] if allow_h2d_copy else [])]
+        options = [inactive, check_full_update, user_managed, *([True] if allow_h2d_copy else [])]
         # 2.6 and 2.7 know no ``user_managed``: the weights are copied.
         accepted = accepted_arguments(load)
         load(constants_map, *(options if accepted is None else options[: accepted - 1]))

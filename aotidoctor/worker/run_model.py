@@ -153,6 +153,10 @@ def _special_calls(model: LoadedModel, call: ModelCall, payload: Run, channel: C
         from aotidoctor.worker.varied_calls import compare_rows
 
         compare_rows(model, call, payload.sub_batch, channel)
+    elif payload.next_weights:
+        from aotidoctor.worker.weight_swap import swap_weights
+
+        swap_weights(model, call, payload, channel)
     elif payload.against_threads:
         from aotidoctor.worker.varied_calls import compare_threads
 

@@ -261,7 +261,7 @@ def _read_shipped(
     model: LoadedModel, payload: Run, *, loaded: bool
 ) -> tuple[MutableMapping[str, Any] | StoredConstants, Any]:
     bare = hasattr(model.loader, "extract_constants_map")
-    library = _library(model, payload)
+    library = library_of(model, payload)
     if not exports_symbol(library, "ExtractConstantsMap"):
         raise LookupError("a library of a torch before 2.8 does not hand out its constants")
     if bare:
@@ -354,7 +354,7 @@ def compare_weights(ours: Mapping[str, Any], theirs: dict[str, Any]) -> list[dic
     return [*(constant_difference(name, ours[name], theirs[name]) for name in ours if name in theirs), *only]
 
 
-def _library(model: LoadedModel, payload: Run) -> Path:
+def library_of(model: LoadedModel, payload: Run) -> Path:
     """The library of the model: the unpacked one of a package."""
     if payload.kind == "bare-so":
         return model.directory / Path(payload.package).name
