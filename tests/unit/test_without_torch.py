@@ -86,18 +86,18 @@ def test_check_reads_tensors(ask, package):
     assert [leaf["dtype"] for leaf in report["inputs"]["leaves"]] == ["int32"]
 
 
-def test_a_store_of_cases_is_a_warning(ask, tmp_path):
+def test_a_store_of_cases_that_was_named_is_in_the_exit_status(ask, tmp_path):
     (tmp_path / "x.log").write_text("RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n")
     status, report = ask("classify", str(tmp_path / "x.log"), "--cases", str(tmp_path / "cases.db"))
-    assert (status, report["diagnoses"][0]["cause"]) == (1, "out-of-memory")
+    assert (status, report["diagnoses"][0]["cause"]) == (4, "out-of-memory")
     assert "built without SQLite" in ask.stderr
     assert not (tmp_path / "cases.db").exists()
 
 
 def test_a_batch_goes_without_its_cache(ask, package, tmp_path):
     status, summary = ask("batch", package, "-o", str(tmp_path / "out"), "--cache", str(tmp_path / "cache.db"))
-    assert (status, summary["judged"]) == (0, 1)
-    assert any("built without SQLite" in note for note in summary["notes"])
+    assert (status, summary["judged"]) == (4, 1)
+    assert "built without SQLite" in summary["problem"]
 
 
 def test_run_says_what_it_could_not_do(ask, package):

@@ -27,7 +27,13 @@ def test_text():
 def test_text_of_what_is_not_complete():
     causes = {f"cause-{at}": 100 - at for at in range(CAUSES_LISTED + 2)}
     partial = replace(
-        DONE, items=1234, causes=causes, as_expected=4, notes=("a note",), problem="the disk is full\x1b[2J"
+        DONE,
+        items=1234,
+        causes=causes,
+        as_expected=4,
+        notes=("a note",),
+        problem="the disk is full\x1b[2J",
+        interrupted=True,
     )
     lines = render_batch_text(partial).splitlines()
     assert lines[0].startswith("3 of 1,234 items: ")
@@ -36,6 +42,8 @@ def test_text_of_what_is_not_complete():
     assert lines[-3] == "a note"
     assert lines[-2].startswith("not complete: the disk is full")
     assert "\x1b" not in lines[-2]
+    whole = render_batch_text(replace(partial, interrupted=False, problem="the cache was not used"))
+    assert whole.splitlines()[-2] == "the cache was not used"
 
 
 @pytest.mark.parametrize(("items", "verdicts", "text"), [(1, {}, "1 item"), (1, {"healthy": 1}, "1 item: 1 healthy")])

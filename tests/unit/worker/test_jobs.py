@@ -50,7 +50,7 @@ ASKED = (
         cuda_variant="stream", file_limit=1 << 40, tmpdir="/tmp/x", level=3, unbuffered=True, targets=("a::b",),
         emulate_seconds=2.5, emulate_kernels=("k",), emulate_way="quick", keep_outputs="o.pt",
         rehearsal={"outputs": [{"name": "OUTPUT__0"}]}, unread=(("args[0]", "args[1]"),), confine=True,
-        grad_mode=True, cache="c",
+        grad_mode=True, cache="c", samples=(SOURCE, SOURCE), next_weights="b.pt", weight_protocol="swap",
         stored=(StoredConstant(name="l.weight", dtype="float32", shape=(12, 16), stride=(16, 1), offset=0, size=768),),
     ),
     Run(inputs=InputsSource(document={"args": [{"tensor": {"shape": [2], "data": [float("inf"), 1.5]}}], "kwargs": {}})),
