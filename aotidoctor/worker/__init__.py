@@ -1,9 +1,9 @@
-"""The child program and its jobs. The only package that may import torch, and only inside functions.
+"""The child program and its jobs. The only package that may import torch.
 
 A job is a function ``(payload, channel) -> result``. It is listed here with the record of its payload. Its module is
-imported on first use, so that a request pays for its own job only. The modules use the standard library, torch and
-``aotidoctor.model``; some also read the package itself (``aotidoctor.readers``). Only ``worker.float64`` imports
-torch at the top of its modules, and ``worker.emulation`` NumPy; all others can be imported without them.
+imported on first use, once torch is, so that a request pays for its own job only. The modules use the standard
+library, torch and ``aotidoctor.model``; some also read the package itself (``aotidoctor.readers``). What runs before
+torch is there imports it in functions, if at all: ``serve``, ``forkserver``, ``channel``, ``sandbox``, ``user_code``.
 """
 
 from __future__ import annotations

@@ -23,6 +23,8 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from aotidoctor.model.answers import DeviceMemory
 from aotidoctor.model.jobs import InputsSource, Run, SaveInputs
 from aotidoctor.model.record import record
@@ -71,7 +73,6 @@ class ModelCall:
         """A copy that shares no memory, with the same strides; None when it would be too big."""
         if sum(nbytes(tensor) for _, tensor in self.tensors()) > KEEP_BYTES:
             return None
-        import torch
 
         def clone(_: str, leaf: Any) -> Any:
             if not isinstance(leaf, torch.Tensor):
@@ -90,8 +91,6 @@ class ModelCall:
 
     def restore(self, saved: ModelCall) -> None:
         """Write the values of ``saved`` back into our tensors."""
-        import torch
-
         with torch.no_grad():
             for (_, mine), (_, old) in zip(self.tensors(), saved.tensors(), strict=True):
                 write_back(mine, old)
@@ -99,8 +98,6 @@ class ModelCall:
 
 def write_back(tensor: Any, values: Any) -> None:
     """Copy ``values`` into ``tensor``; if that is expanded, into the elements that it really has."""
-    import torch
-
     if tensor.layout is torch.strided:
         for dim, (size, step) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
             if step == 0 and size > 1:
@@ -223,8 +220,6 @@ def make_calls(
 
 def call_with_memory(model: Callable[..., Any], call: ModelCall) -> tuple[Any, int]:
     """The result, and the most bytes that the call held of what PyTorch's allocator for the CPU gave it."""
-    import torch
-
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as seen:
         result = model(*call.args, **call.kwargs)
     events = [
@@ -263,8 +258,6 @@ def _peak_bytes() -> int:
 
 def set_threads(count: int | None, channel: Channel) -> None:
     """Let PyTorch use ``count`` threads (None: as it is), and report how many it uses."""
-    import torch
-
     if count is not None:
         torch.set_num_threads(count)
     channel.put(threads=torch.get_num_threads())
@@ -273,8 +266,6 @@ def set_threads(count: int | None, channel: Channel) -> None:
 def synchronize(device: str) -> None:
     """Wait for the device, so that a fault shows here at the latest, in the stage that it belongs to."""
     if device.startswith("cuda"):
-        import torch
-
         torch.cuda.synchronize()
 
 
@@ -294,8 +285,6 @@ def make_cuda_calls(model: LoadedModel, call: ModelCall, payload: Run, channel: 
     if payload.launch_trace:
         _call_traced(model, call, payload, channel)
         return
-    import torch
-
     index = payload.device_index
     if index >= 0:
         torch.cuda.set_device(index)
@@ -366,8 +355,6 @@ def save_inputs(payload: SaveInputs, channel: Channel) -> dict[str, Any]:
 
     The result ``saved`` is the number of tensors that were written.
     """
-    import torch
-
     channel.enter("inputs")
     call = read_call(payload.inputs, channel)
     wanted = payload.paths

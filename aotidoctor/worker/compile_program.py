@@ -24,6 +24,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch.utils._pytree import tree_map_only
+
 from aotidoctor.model.jobs import Recompile
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.tensors import short_name
@@ -134,7 +137,6 @@ def recompile(payload: Recompile, channel: Channel) -> dict[str, Any]:
     """
     load_setup(payload, channel)
     channel.enter("import_compiler")
-    import torch
     from torch._inductor import aoti_compile_and_package, config
 
     if payload.cache:
@@ -162,8 +164,6 @@ def save_program(program: Any, path: Path) -> None:
     """Save an exported program, without torch's warnings about parts that it leaves out."""
     import warnings
 
-    import torch
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.export.save(program, path)
@@ -171,8 +171,6 @@ def save_program(program: Any, path: Path) -> None:
 
 def torch_version() -> str:
     """Version of torch, with its build."""
-    import torch
-
     return str(torch.__version__)
 
 
@@ -205,8 +203,6 @@ def lowered_dtypes(payload: Recompile, channel: Channel) -> dict[str, Any]:
     """``wrong`` of the result: stage, operator, dtype and expected dtype, the user's line; None where all are right."""
     load_setup(payload, channel)
     channel.enter("load_reference")
-    import torch
-
     program = torch.export.load(str(channel.user_cwd / payload.reference))
     channel.enter("compile")
     table = compiler_decompositions()
@@ -216,9 +212,6 @@ def lowered_dtypes(payload: Recompile, channel: Channel) -> dict[str, Any]:
 
 def _wrong_decomposition(program: Any, table: Any) -> dict[str, Any] | None:
     """The first operator whose decomposition, on its own arguments, gives another dtype than the operator."""
-    import torch
-    from torch.utils._pytree import tree_map_only
-
     for node in program.graph.nodes:
         val = node.meta.get("val")
         if node.op != "call_function" or node.target not in table or not isinstance(val, torch.Tensor):
@@ -234,8 +227,6 @@ def _wrong_decomposition(program: Any, table: Any) -> dict[str, Any] | None:
 
 
 def _wrong_lowering(program: Any) -> dict[str, Any] | None:
-    import torch
-
     wrong: list[dict[str, Any]] = []
 
     def compare(node: Any, made: Any) -> None:

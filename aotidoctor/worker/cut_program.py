@@ -22,6 +22,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from aotidoctor.model.jobs import Cut
 from aotidoctor.readers.package.blob import path_blob
 from aotidoctor.readers.package.zip_archive import STORED, ZipEntry, read_zip_directory
@@ -97,7 +99,6 @@ def _members(path: Path) -> dict[str, ZipEntry]:
 
 def _map_member(data: mmap.mmap, entry: ZipEntry, meta: Any) -> Any:
     """A flat tensor over a member's bytes; None where torch must make it."""
-    import torch
     from torch.export.pt2_archive import _package
 
     begin = entry.data_offset
@@ -153,8 +154,6 @@ def load_program(path: Path) -> Any:
     Raises:
         RuntimeError: the first cause that torch logged, such as an operator that is not registered.
     """
-    import torch
-
     collector = _ExceptionCollector()
     log = logging.getLogger("torch.export")
     log.addHandler(collector)
@@ -189,8 +188,6 @@ def cut(payload: Cut, channel: Channel) -> dict[str, Any]:
     """
     load_setup(payload, channel)
     channel.enter("load_reference")
-    import torch
-
     program = torch.export.load(str(channel.user_cwd / payload.reference)).run_decompositions({})
     channel.enter("inputs")
     call = read_call(payload.inputs, channel)
@@ -226,14 +223,11 @@ def _takes_apart(node: Any) -> bool:
 
 
 def _is_size(value: Any) -> bool:
-    import torch
-
     return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool))
 
 
 def _values(program: Any, call: ModelCall) -> dict[str, Any]:
     """Values that plain PyTorch computes for the nodes, by name; none behind a node that raises."""
-    import torch
     from torch.fx.node import map_arg
 
     from aotidoctor.worker.float64.float64_run import program_leaves
@@ -261,8 +255,6 @@ def _values(program: Any, call: ModelCall) -> dict[str, Any]:
 
 def _part(program: Any, operators: list[Any], values: dict[str, Any]) -> tuple[Any, list[Any]]:
     """The part, exported, and the values of its inputs within the whole."""
-    import torch
-
     part = _close_over(operators)
     graph, root = torch.fx.Graph(), torch.nn.Module()
     copies: dict[Any, Any] = {}
@@ -318,8 +310,6 @@ def _close_over(operators: list[Any]) -> dict[Any, None]:
 
 
 def _as_weight(root: Any, graph: Any, name: str, value: Any) -> Any:
-    import torch
-
     if not isinstance(value, torch.Tensor):
         raise CannotCutError(f"{name} is not a tensor")
     if isinstance(value, torch.nn.Parameter):
@@ -331,8 +321,6 @@ def _as_weight(root: Any, graph: Any, name: str, value: Any) -> Any:
 
 def _export_part(module: Any, inputs: list[Any], values: dict[str, Any]) -> tuple[Any, list[Any]]:
     """The exported module, with dtype, strides and static sizes of each input as in the whole; values of the inputs."""
-    import torch
-
     sample, examples, dynamic = [], [], []
     for node in inputs:
         if node.name not in values:
@@ -354,8 +342,6 @@ def _export_part(module: Any, inputs: list[Any], values: dict[str, Any]) -> tupl
 
 def _example(planned: Any, value: Any) -> Any:
     """A tensor as it was planned, with the existing values where they fit."""
-    import torch
-
     same_rank = planned.dim() == value.dim()
     sizes = [
         (value.shape[at] if same_rank else 4) if isinstance(size, torch.SymInt) else int(size)

@@ -17,6 +17,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from aotidoctor.model.jobs import DemoBuild
 from aotidoctor.worker.channel import Channel
 
@@ -92,7 +94,6 @@ WEIGHTS_BESIDE = {
 
 def demo_build(payload: DemoBuild, channel: Channel) -> dict[str, Any]:
     """Make one part in ``payload.folder``: ``model`` with exported program and inputs, or ``separate_weights``."""
-    import torch
     from torch._inductor import aoti_compile_and_package
 
     folder = Path(payload.folder)
@@ -147,8 +148,6 @@ def _crash(folder: Path) -> None:
 
 
 def _inputs() -> tuple[Any, dict[str, Any], Any]:
-    import torch
-
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(8, 16, generator=generator)
     affine = {"scale": torch.rand(16, generator=generator) + 0.5, "shift": torch.randn(16, generator=generator)}
@@ -163,14 +162,10 @@ def _with_bad_id(ids: Any) -> Any:
 
 
 def _save(path: Path, x: Any, affine: dict[str, Any], ids: Any) -> None:
-    import torch
-
     torch.save({"args": (x, affine), "kwargs": {"ids": ids}}, path)
 
 
 def _export_ranker(x: Any, affine: dict[str, Any], ids: Any) -> Any:
-    import torch
-
     names: dict[str, Any] = {"__name__": "model"}
     exec(compile(MODEL, SOURCE, "exec"), names)  # noqa: S102 - our own text
     batch = torch.export.Dim("batch", min=2, max=64)

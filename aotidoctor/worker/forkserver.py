@@ -39,9 +39,7 @@ from aotidoctor.model.jobs import Run
 from aotidoctor.model.record_json import from_json
 from aotidoctor.model.run import BEHIND, RUN_VARIABLE
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.load_package import slot_address
 from aotidoctor.worker.serve import become_subreaper, serve, set_marker
-from aotidoctor.worker.tensors import describe, digest
 
 # Commands to a process that forks itself.
 ForkCommand = dict[str, Any]
@@ -355,6 +353,9 @@ def _warm_up() -> None:
         import io
 
         import torch
+
+        from aotidoctor.worker.load_package import slot_address
+        from aotidoctor.worker.tensors import describe, digest
 
         for name in WARM_MODULES:
             importlib.import_module(name)

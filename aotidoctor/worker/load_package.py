@@ -30,6 +30,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch.utils import _pytree as pytree
+
 from aotidoctor.model.jobs import Run
 from aotidoctor.model.run import portable
 from aotidoctor.model.torch_names import scalar_type
@@ -86,8 +89,6 @@ def mapped_library() -> Path | None:
 
 def torch_release() -> tuple[int, int]:
     """Major and minor number of this PyTorch."""
-    import torch
-
     major, minor = torch.__version__.split(".")[:2]
     return int(major), int(minor)
 
@@ -129,8 +130,6 @@ def operator_exception() -> str | None:
 
     It stays after it was passed on, and also where the code never looked at the status of its call.
     """
-    import torch
-
     with suppress(OSError, AttributeError):
         # It is loaded: torch is imported.
         library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"), mode=os.RTLD_NOLOAD)
@@ -243,17 +242,13 @@ class LoadedModel:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run once, on the caller's tensors themselves."""
-        from torch.utils import _pytree as pytree
-
         out_spec = pytree.treespec_loads(self.loader.get_call_spec()[1])
         run = getattr(self.loader, "boxed_run", None) or self.loader.run
         return pytree.tree_unflatten(run(self.flat(args, kwargs)), out_spec)
 
     def flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The tensors of a call in the order of the compiled code's inputs."""
-        import torch
         from torch.export._tree_utils import reorder_kwargs
-        from torch.utils import _pytree as pytree
 
         in_spec = pytree.treespec_loads(self.loader.get_call_spec()[0])
         leaves = pytree.tree_flatten((args, reorder_kwargs(kwargs, in_spec)))[0]
@@ -321,8 +316,6 @@ def load_compiled(path: Path, setup: Any, grad_mode: bool | None, folder: Path) 
 
     What it closes over is ``external_data`` of the setup file, the module of a module's functions is ``model``.
     """
-    import torch
-
     head = b""
     if path.is_file():
         with path.open("rb") as file:

@@ -19,6 +19,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import IO, Any
 
+import torch
+
 from aotidoctor.model.jobs import Run
 from aotidoctor.model.torch_names import CHECK_INPUTS, SCALAR_NAMES
 from aotidoctor.worker.channel import Channel
@@ -50,8 +52,6 @@ class ComplaintCaller:
 
     def nothing(self) -> Any:
         """A stand-in without memory, of a dtype that no model computes with."""
-        import torch
-
         return torch.empty(0, dtype=torch.bits8, device="meta")
 
     def complaint(self, inputs: list[Any]) -> str:
@@ -117,8 +117,6 @@ class InputProbe:
 
     def _complaint(self) -> re.Match[str] | None:
         """The complaint about this input as it is now; None when it passed (the complaint is about the next one)."""
-        import torch
-
         dtype = getattr(torch, self._dtype)
         try:
             stand_in = torch.empty_strided(self._sizes, self._strides, dtype=dtype, device="meta")
@@ -197,8 +195,6 @@ class InputProbe:
 
     def real(self, device: str) -> Any:
         """A tensor that passes: as small as the bounds allow; its memory is never touched."""
-        import torch
-
         rank = self._rank()
         sizes = [
             self._sizes[dim] if dim in self._static or dim in self._low else min(1, self._high.get(dim, 1))

@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import field
 from typing import Any
 
+import torch
+
 from aotidoctor.model.case import user_function
 from aotidoctor.model.jobs import Job, UserCode
 from aotidoctor.model.record import record
@@ -86,8 +88,6 @@ def _function_reference(function: Callable[..., Any], channel: Channel) -> Loade
 
     It may return ``(model, args)`` or ``(model, args, kwargs)``: the model with example inputs.
     """
-    import torch
-
     try:
         takes_nothing = not inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -111,8 +111,6 @@ def call_reference(reference: LoadedReference, call: ModelCall) -> tuple[dict[st
     A function that does not take these arguments is ``unavailable``; of an error, ``refused`` has the operator and the
     inputs that it refused, and ``where`` is the user's line.
     """
-    import torch
-
     if reference.program is None and (why := _why_not_callable(reference.call, call)) is not None:
         return {"unavailable": why}, None
     try:
@@ -129,8 +127,6 @@ def call_reference(reference: LoadedReference, call: ModelCall) -> tuple[dict[st
 
 def _refuses_its_examples(reference: LoadedReference, message: str) -> bool:
     """Whether a program raises the same for the inputs that it was exported with: then no input is at fault."""
-    import torch
-
     if reference.program is None or reference.program.example_inputs is None:
         return False
     args, kwargs = reference.program.example_inputs

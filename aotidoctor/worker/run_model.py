@@ -30,6 +30,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from aotidoctor.model.artifact import RUNNABLE_KINDS
 from aotidoctor.model.jobs import ExecutorchRun, Run
 from aotidoctor.model.printer_lines import KEPT, SAVED_FILE, SAVED_FILES
@@ -287,8 +289,6 @@ def _saved_values(payload: Run, channel: Channel) -> list[dict[str, Any]]:
 
     A kernel that is called again has overwritten the files of its earlier calls.
     """
-    import torch
-
     channel.enter("reference")
     nodes = None
     if payload.reference and payload.inputs is not None:

@@ -23,6 +23,8 @@ from functools import partial
 from itertools import chain, islice, permutations, product
 from typing import Any
 
+import torch
+
 from aotidoctor.model.case import Tolerance, Tolerances
 from aotidoctor.model.jobs import Run
 from aotidoctor.readers.contract.written_constants import MOST, constant_numbers, constant_vectors, is_typed
@@ -105,8 +107,6 @@ def put_written_constants(
     Returns the constants by name, each with the package's value and the module's own, and the facts of ``compared``;
     None without an agreement. The module is left as it was.
     """
-    import torch
-
     from aotidoctor.worker.float64.float64_run import restore_buffers
 
     own = {

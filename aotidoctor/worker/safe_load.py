@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from aotidoctor.model.inputs import Container, Leaf, Place, Tree
 from aotidoctor.model.jobs import InputsSource
 from aotidoctor.model.torch_names import SAFE_GLOBALS, SAFETENSORS_DTYPES, contiguous_stride, global_name
@@ -27,8 +29,6 @@ _MAGIC = (0x1950A86A20F9469CFC6C).to_bytes(10, "little")
 
 def load_object(path: str, trusted: bool) -> Any:
     """Load an object of ``torch.save`` or of ``pickle.dump``."""
-    import torch
-
     with Path(path).open("rb") as stream:
         head = stream.read(32)
         # A plain pickle: neither the zip file nor the magic number that ``torch.save`` begins with.
@@ -45,8 +45,6 @@ def _load_restricted(source: Callable[[], Any], place: Any) -> Any:
 
     Torch's own unpickler knows neither protocols 4 and 5 nor numpy, and stumbles over untyped storages in old files.
     """
-    import torch
-
     try:
         return torch.load(source(), map_location=place, weights_only=True)
     except (pickle.UnpicklingError, AttributeError):
@@ -55,8 +53,6 @@ def _load_restricted(source: Callable[[], Any], place: Any) -> Any:
 
 def place_storage(storage: Any, location: str) -> Any:
     """The storage itself (on the CPU) for a device that this host lacks; None leaves it to torch."""
-    import torch
-
     kind, _, index = location.partition(":")
     if kind in ("cpu", "meta"):
         return None
@@ -94,8 +90,6 @@ class _SafePickle:
 
 def load_safetensors(path: Path) -> dict[str, Any]:
     """Load name -> tensor, each in memory of its own."""
-    import torch
-
     with path.open("rb") as stream:
         header = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
         data = bytearray(stream.read())
@@ -116,8 +110,6 @@ def load_safetensors(path: Path) -> dict[str, Any]:
 # Tensors from the leaves of a JSON document.
 def make_tensor(spec: TensorSpec) -> Any:
     """Make the tensor of a JSON leaf: its values, or values from its seed; then its strides and its device."""
-    import torch
-
     dtype = getattr(torch, spec.dtype)
     if spec.data is None:
         values = _fill_tensor(spec, dtype)
@@ -138,8 +130,6 @@ def make_tensor(spec: TensorSpec) -> Any:
 
 def _with_strides(values: Any, shape: tuple[int, ...], stride: tuple[int, ...]) -> Any:
     """The values with other strides; along a dim of stride 0 only the first one: all elements share its memory."""
-    import torch
-
     for dim, step in enumerate(stride):
         if step == 0 and shape[dim] > 1:
             values = values.narrow(dim, 0, 1)
@@ -152,8 +142,6 @@ def _with_strides(values: Any, shape: tuple[int, ...], stride: tuple[int, ...]) 
 
 def _fill_tensor(spec: TensorSpec, dtype: Any) -> Any:
     """Random values: normal, or uniform between the bounds; without bounds integers are 0 or 1."""
-    import torch
-
     generator = torch.Generator().manual_seed(spec.seed)
     if dtype.is_floating_point or dtype.is_complex:
         if spec.low is None and spec.high is None:
@@ -251,8 +239,6 @@ def _is_npz(path: str) -> bool:
 
 def _from_array(array: Any) -> Any:
     """A tensor that shares the memory of the array; an array of a dtype that no tensor has stays an array."""
-    import torch
-
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="), order="K")
     try:

@@ -19,6 +19,8 @@ import ctypes
 import os
 from typing import Any
 
+import torch
+
 from aotidoctor.model.jobs import Hook, Run
 from aotidoctor.model.record import record
 from aotidoctor.model.serving_config import INIT_FUNCTION, RELEASE
@@ -44,8 +46,6 @@ class ClientRequest:
 
 def rehearse(payload: Run, channel: Channel) -> dict[str, Any]:
     """Compare served calls with the plain call, as the module describes."""
-    import torch
-
     plan: Any = payload.rehearsal
     confine_run(payload, channel)
     load_setup(payload, channel)
@@ -157,8 +157,6 @@ def _refusals(wire: dict[str, Any], request: ClientRequest, plan: dict[str, Any]
 
 def _convert_tensor(tensor: Any, wire: dict[str, Any]) -> Any:
     """The client's tensor in the type of the config; zeros where the values are unknown."""
-    import torch
-
     dtype = getattr(torch, wire["dtype"])
     if tensor is None:
         return torch.zeros([max(size, 1) for size in wire["shape"]], dtype=dtype)
@@ -167,8 +165,6 @@ def _convert_tensor(tensor: Any, wire: dict[str, Any]) -> Any:
 
 def _pad_tensor(tensor: Any, compiled: dict[str, Any]) -> tuple[Any, int]:
     """The tensor over memory as long as the compiled code assumes it to be, and the number of bytes added."""
-    import torch
-
     if compiled["dtype"] is None or compiled["dims"] is None:
         return tensor, 0
     sizes = [
@@ -228,8 +224,6 @@ class ServedBatch:
 
 def _foreign_rows(got: Any, at: int, wire: dict[str, Any], requests: list[ClientRequest]) -> int:
     """Number of rows beyond its own that belong to other requests."""
-    import torch
-
     own = requests[at].expected[wire["sent_slot"]]
     if not own.dim() or not got.dim() or got.shape[1:] != own.shape[1:] or got.shape[0] <= own.shape[0]:
         return 0

@@ -24,6 +24,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+
 from aotidoctor.model.case import Tolerances
 from aotidoctor.model.jobs import Stage
 from aotidoctor.model.record import record
@@ -108,8 +112,6 @@ class _Way:
 
     def make(self, name: str, before: LoadedReference | None) -> LoadedReference:
         """A stage by its name; ``before`` is the program that is decomposed."""
-        import torch
-
         if name == "decomposed" and before is not None:
             # Some decompositions take it for imported.
             import torch._inductor.lowering
@@ -150,8 +152,6 @@ def _load_way(payload: Stage, channel: Channel) -> _Way:
 
 def as_module(function: Callable[..., Any]) -> Any:
     """A copy of a module, or a module around another callable."""
-    import torch
-
     if isinstance(function, torch.nn.Module):
         return copy_of(function)
 
@@ -171,8 +171,6 @@ def copy_of(function: Callable[..., Any]) -> Any:
 
 def _take_weights(model: LoadedReference, program: LoadedReference) -> list[str]:
     """Give the model the program's weights: an initialisation at random is another one at each call. Names of those."""
-    import torch
-
     if not isinstance(model.call, torch.nn.Module):
         return []
     own, theirs = model.call.state_dict(), program.program.state_dict
@@ -188,8 +186,6 @@ def _take_weights(model: LoadedReference, program: LoadedReference) -> list[str]
 
 
 def _call(reference: LoadedReference, call: ModelCall) -> tuple[dict[str, Any], Any]:
-    import torch
-
     from aotidoctor.worker.float64.float64_run import restore_buffers, snapshot_buffers
 
     torch.manual_seed(_SEED)
@@ -228,10 +224,6 @@ def _first_missing(before: LoadedReference, made: LoadedReference, call: ModelCa
 
 def _record_operators(function: Callable[..., Any], call: ModelCall) -> list[Any]:
     """The results of all operators of one call, each with the line of the user's code."""
-    import torch
-    from torch.utils._python_dispatch import TorchDispatchMode
-    from torch.utils._pytree import tree_leaves
-
     from aotidoctor.worker.values.match_values import program_value
 
     found: list[Any] = []
@@ -262,10 +254,6 @@ def _users_place() -> str | None:
 
 # The operator whose decomposition gives other values than the operator itself.
 def _wrong_decomposition(program: Any, call: ModelCall) -> dict[str, Any]:
-    import torch
-    from torch.utils._python_dispatch import TorchDispatchMode
-    from torch.utils._pytree import tree_map
-
     from aotidoctor.worker.float64.float64_run import is_random, program_leaves
     from aotidoctor.worker.values.match_values import source_place
 
@@ -311,15 +299,11 @@ def _wrong_decomposition(program: Any, call: ModelCall) -> dict[str, Any]:
 
 
 def _clone(value: Any) -> Any:
-    import torch
-
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
 def _differs(made: Any, own: Any, func: Any, args: Any, kwargs: Any) -> str | None:
     """The dtype of the operator's result, if the decomposition gives other values or another dtype; else None."""
-    from torch.utils._pytree import tree_map
-
     from aotidoctor.worker.float64.float64_judge import PACKAGE_WRONG, judge_leaf
     from aotidoctor.worker.float64.float64_run import widen
 

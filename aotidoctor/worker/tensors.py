@@ -18,6 +18,10 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._pytree import SUPPORTED_NODES
+
 from aotidoctor.model.answers import ComparedOutput
 from aotidoctor.model.case import GRID, Tolerances
 
@@ -63,8 +67,6 @@ def value_counts(tensor: Any) -> dict[str, Any]:
 
 def dense(tensor: Any) -> Any:
     """The values as a plain strided tensor: dequantised, densified, lazy bits resolved, without gradient."""
-    import torch
-
     tensor = tensor.detach()
     if tensor.is_quantized:
         tensor = tensor.dequantize()
@@ -74,8 +76,6 @@ def dense(tensor: Any) -> Any:
 
 
 def _stats(tensor: Any) -> dict[str, Any]:
-    import torch
-
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor)
     if tensor.is_floating_point() and tensor.dtype not in (torch.float32, torch.float64):
@@ -99,8 +99,6 @@ def _stats(tensor: Any) -> dict[str, Any]:
 
 def digest(tensor: Any) -> str | None:
     """SHA-256 of the values' bytes in index order; None for a tensor without any (meta, nested, opaque)."""
-    import torch
-
     try:
         flat = tensor.detach()
         if flat.device.type == "meta":
@@ -159,8 +157,6 @@ def walk_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, 
 
 def tensors(value: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """The leaves that are tensors."""
-    import torch
-
     return [(path, leaf) for path, leaf in value if isinstance(leaf, torch.Tensor)]
 
 
@@ -178,8 +174,6 @@ def children(value: Any, path: str) -> list[tuple[str | None, Any]]:
     if type(value) in (list, tuple):
         return [(f"{path}[{index}]", child) for index, child in enumerate(value)]
     # Children of a type that is registered with torch's pytree; anything else is a leaf.
-    from torch.utils._pytree import SUPPORTED_NODES
-
     node = SUPPORTED_NODES.get(type(value))
     if node is None:
         return [(None, value)]
@@ -199,8 +193,6 @@ def rebuild(value: Any, path: str, visit: Visit) -> Any:
             made = value.copy()
             made.update(zip(value, new, strict=True))
             return made
-        from torch.utils._pytree import SUPPORTED_NODES
-
         return _rebuilt_registered(value, new) if type(value) in SUPPORTED_NODES else dict(zip(value, new, strict=True))
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*new)
@@ -210,16 +202,12 @@ def rebuild(value: Any, path: str, visit: Visit) -> Any:
 
 
 def _rebuilt_registered(value: Any, new: list[Any]) -> Any:
-    from torch.utils._pytree import SUPPORTED_NODES
-
     node = SUPPORTED_NODES[type(value)]
     return node.unflatten_fn(new, node.flatten_fn(value)[1])
 
 
 def copy_leaf(_: str, leaf: Any) -> Any:
     """A copy of a tensor, anything else as it is; for ``rebuild``."""
-    import torch
-
     return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
 
 
@@ -266,8 +254,6 @@ def leaf_output(leaf: dict[str, Any]) -> ComparedOutput:
 
 def compare_leaf(path: str, ours: Any, theirs: Any) -> dict[str, Any]:
     """One leaf: ``agrees``, ``what`` differs first (type, dtype, shape, nan, values), and the measure of it."""
-    import torch
-
     if not (isinstance(ours, torch.Tensor) and isinstance(theirs, torch.Tensor)):
         same = type(ours) is type(theirs) and repr(ours) == repr(theirs)
         return {"path": path, "agrees": same, "what": None if same else "type"}
@@ -285,8 +271,6 @@ def compare_leaf(path: str, ours: Any, theirs: Any) -> dict[str, Any]:
 
 
 def _compare_values(ours: Any, theirs: Any) -> dict[str, Any]:
-    import torch
-
     relative = wider_tolerance(_TOLERANCE, ours, theirs)
     if ours.is_complex() or theirs.is_complex():
         ours, theirs = torch.view_as_real(ours.to(torch.complex128)), torch.view_as_real(theirs.to(torch.complex128))
@@ -364,8 +348,6 @@ def settle_verdicts(facts: dict[str, Any]) -> None:
 
 
 def _compare_to_reference(path: str, ours: Any, theirs: Any, requested: tuple[float, float] | None) -> dict[str, Any]:
-    import torch
-
     ours, theirs = _as_tensor(ours, theirs), _as_tensor(theirs, ours)
     loose = compare_leaf(path, ours, theirs)
     if loose["what"] in ("type", "shape") or not isinstance(theirs, torch.Tensor):
@@ -397,8 +379,6 @@ def _compare_to_reference(path: str, ours: Any, theirs: Any, requested: tuple[fl
 
 def needed_atol(left: Any, right: Any, rtol: float) -> float:
     """The smallest atol with which all elements agree at this rtol; inf where NaN or Inf are at other places."""
-    import torch
-
     same = (left == right) | (left.isnan() & right.isnan())
     if not bool((same | (left.isfinite() & right.isfinite())).all()):
         return float("inf")
@@ -407,16 +387,12 @@ def needed_atol(left: Any, right: Any, rtol: float) -> float:
 
 
 def _flat(tensor: Any) -> Any:
-    import torch
-
     tensor = dense(tensor).cpu()
     return (torch.view_as_real(tensor.to(torch.complex128)) if tensor.is_complex() else tensor.double()).reshape(-1)
 
 
 def _as_tensor(value: Any, other: Any) -> Any:
     """A number as a tensor where the other side has a tensor without dims: packages return tensors only."""
-    import torch
-
     if isinstance(value, bool | int | float) and isinstance(other, torch.Tensor) and other.dim() == 0:
         return torch.tensor(value, dtype=other.dtype)
     return value
@@ -424,6 +400,4 @@ def _as_tensor(value: Any, other: Any) -> Any:
 
 def _containers(value: Any) -> str:
     """Types of the lists, tuples and dicts around the leaves."""
-    from torch.utils import _pytree as pytree
-
     return str(pytree.tree_structure(value)).replace("\n", "")

@@ -22,6 +22,8 @@ import traceback
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
+
 from aotidoctor.model.answers import RowsCompared, ThreadsCompared
 from aotidoctor.model.jobs import Run, SubBatch
 from aotidoctor.model.record import to_json
@@ -143,8 +145,6 @@ def read_beyond(model: LoadedModel, call: ModelCall, channel: Channel) -> None:
 
 def _zone(path: str, leaf: Any, call: ModelCall) -> _PaddedInput | None:
     """The input in its own memory; None if it has no plain memory on the CPU, no elements, or too many."""
-    import torch
-
     if leaf.layout != torch.strided or leaf.device.type != "cpu" or leaf.is_quantized or leaf.numel() == 0:
         return None
     if leaf.is_conj() or leaf.is_neg() or type(leaf) not in (torch.Tensor, torch.nn.Parameter):
@@ -166,8 +166,6 @@ def _span(leaf: Any) -> int:
 
 def _fillings(values: Any) -> tuple[Any, ...]:
     """Values to put around an input: numbers of any size for floats, for others values of its own."""
-    import torch
-
     if values.is_floating_point() or values.is_complex():
         return (0.25, -1.75, 97.0)
     if values.dtype == torch.bool:
@@ -250,8 +248,6 @@ CALLS = 3
 
 def compare_threads(model: LoadedModel, call: ModelCall, threads: int, channel: Channel) -> None:
     """Compare calls with the current number of threads with those with ``threads``."""
-    import torch
-
     saved = call.copy()
     counts = [torch.get_num_threads(), threads]
     firsts: list[Any] = []

@@ -33,6 +33,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from aotidoctor.model.jobs import Run, StoredConstant
 from aotidoctor.model.torch_names import index_at
 from aotidoctor.worker.load_package import LoadedModel, exports_symbol, load_library
@@ -66,8 +68,6 @@ def constant_difference(name: str, ours: Any, theirs: Any) -> dict[str, Any]:
 
 
 def _value_difference(ours: Any, theirs: Any) -> dict[str, Any]:
-    import torch
-
     left, right = dense(ours).cpu().contiguous(), dense(theirs).cpu().contiguous()
     if left.is_complex():
         left, right = torch.view_as_real(left), torch.view_as_real(right)
@@ -112,8 +112,6 @@ def _reordering_kind(ours: Any, theirs: Any) -> str | None:
 
 def _identical(ours: Any, theirs: Any) -> bool | None:
     """Whether two plain tensors of one dtype and shape have the same bytes; None for tensors of other kinds."""
-    import torch
-
     for tensor in (ours, theirs):
         plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.device.type == "cpu"
         if not plain or tensor.is_quantized or tensor.layout != torch.strided or not tensor.is_contiguous():
@@ -131,8 +129,6 @@ def _same(ours: Any, theirs: Any) -> bool:
 
 
 def _bits(tensor: Any) -> Any:
-    import torch
-
     return tensor.view(getattr(torch, _INTEGERS[tensor.element_size()]))
 
 
@@ -160,8 +156,6 @@ class StoredConstants(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         """The constant in memory of its own. Raises OSError if the file has changed."""
-        import torch
-
         begin, row = self._rows[name]
         dtype = getattr(torch, row.dtype)
         if not row.size:
@@ -291,8 +285,6 @@ def describe_constants(model: LoadedModel, payload: Run) -> dict[str, Any]:
 
 def load_from_package(model: LoadedModel, package: Path, model_name: str) -> int:
     """Load the weights beside the library in the package, like ``load_weights_from_disk=True``; return their number."""
-    import torch
-
     files: dict[str, Callable[[], bytes]]
     # Member name (with a leading slash) -> a function that reads it, of a directory or an archive.
     if package.is_dir():
@@ -324,8 +316,6 @@ def load_from_file(model: LoadedModel, path: Path) -> int:
 
 def load_state(path: Path) -> dict[str, Any]:
     """Load name -> tensor of an exported program (parameters, buffers, constants) or of a saved state dict."""
-    import torch
-
     if path.suffix == ".safetensors":
         return load_safetensors(path)
     try:
@@ -338,8 +328,6 @@ def load_state(path: Path) -> dict[str, Any]:
 
 def program_tensors(program: Any) -> dict[str, Any]:
     """Name -> tensor of all parameters, buffers and constants of an exported program."""
-    import torch
-
     held = {**program.state_dict, **program.constants}
     return {name: value for name, value in held.items() if isinstance(value, torch.Tensor)}
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from aotidoctor.model.artifact import ModelEntry
 from aotidoctor.model.contract import ConstantSpec, ModelContract
@@ -269,8 +270,6 @@ def _run(job: EmulationJob) -> None:
     if payload.reference and all(tensor is not None for _, tensor in done.outputs):
         _compare(payload, call, dict(done.outputs), channel)
     if kept is not None:
-        import torch
-
         with kept:
             torch.save({path: None if tensor is None else tensor.clone() for path, tensor in done.outputs}, kept)
 

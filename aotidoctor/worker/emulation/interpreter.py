@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+import torch
 
 from aotidoctor.worker.emulation.checked_memory import LaunchMemory
 
@@ -217,8 +218,6 @@ def _call(name: str, values: tuple[Any, ...]) -> Any:
 
 def compute(name: str, arrays: list[Any]) -> Any:
     """The libdevice function ``name`` of these arrays of one shape. Raises ``NotImplementedError``."""
-    import torch
-
     if name in _NUMPY:
         return getattr(np, _NUMPY[name])(*arrays)
     if name in _TESTS:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import torch
+
 from aotidoctor.readers.contract.wrapper_text import split_list
 from aotidoctor.worker.emulation.storage import PROXY, PendingStep, WrapperTensor, device_copy, empty_storage
 from aotidoctor.worker.emulation.wrapper import CannotReplayError, Replay
@@ -60,8 +62,6 @@ def allow_operator(operator: Any) -> Any:
 
 def find_operator(name: str) -> Any:
     """The operator behind ``mm_out``, ``sort_stable``, ``index_Tensor``. Raises ``CannotReplayError``."""
-    import torch
-
     if name in _NAMES:
         base, overload = _NAMES[name]
         return getattr(getattr(torch.ops.aten, base), overload)
@@ -123,8 +123,6 @@ class CArgumentReader:
             case "int":
                 dtype = _DTYPE.match(text)
                 if dtype is not None:
-                    import torch
-
                     return getattr(torch, dtype[1])
                 return int(self._replay.number(text))
             case "bool":
@@ -275,7 +273,6 @@ def _make_later(
     result: str,
 ) -> bool:
     """Defer an operator that allocates its result; the sizes come from a run without data (on ``meta``)."""
-    import torch
 
     def bare(value: Any) -> Any:
         return value.to("meta") if isinstance(value, torch.Tensor) else value
@@ -295,8 +292,6 @@ def _make_later(
 
 def _call_node(replay: Replay, arguments: list[str], line: int) -> None:
     """Call an operator without a C function: the package's JSON has its name and the arguments that are not passed."""
-    import torch
-
     index = int(replay.number(arguments[1]))
     if index >= len(replay.nodes):
         raise CannotReplayError("the package does not describe the operator")
@@ -337,8 +332,6 @@ def _end(replay: Replay, written: list[WrapperTensor]) -> None:
 def _compute(
     replay: Replay, function: str, line: int, *, operator: Any, given: list[Any], keywords: dict[str, Any]
 ) -> tuple[Any, ...]:
-    import torch
-
     try:
         with torch.no_grad():
             made = _attention(operator, given) or operator(*given, **keywords)
@@ -352,8 +345,6 @@ def _compute(
 
 def _attention(operator: Any, given: list[Any]) -> tuple[Any, ...] | None:
     """Attention by the CPU's operator where the package calls a kernel of the GPU; further results are empty."""
-    import torch
-
     name = operator._schema.name.removeprefix("aten::")
     if name not in _ALIKE:
         return None
@@ -367,8 +358,6 @@ def _attention(operator: Any, given: list[Any]) -> tuple[Any, ...] | None:
 
 def _hand_over(replay: Replay, made: tuple[Any, ...], names: list[str]) -> list[WrapperTensor]:
     """Give the results to the wrapper; return those that are tensors."""
-    import torch
-
     tensors = []
     for name, value in zip(names, made, strict=False):
         replay.names[name] = value

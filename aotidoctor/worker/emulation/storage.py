@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 
 from aotidoctor.model.record import record
 from aotidoctor.worker.tensors import dtype_name
@@ -32,8 +33,6 @@ class EmulatedStorage:
     """
 
     def __init__(self, name: str, size: int, unit: int, *, written: bool) -> None:
-        import torch
-
         self.name = name
         self.size = size
         self.unit = max(unit, 1)
@@ -83,8 +82,6 @@ class WrapperTensor:
     @property
     def itemsize(self) -> int:
         """Bytes of an element."""
-        import torch
-
         return int(getattr(torch, self.dtype).itemsize)
 
     @property
@@ -99,8 +96,6 @@ class WrapperTensor:
 
     def torch(self) -> Any:
         """The tensor as one of torch, on the same memory."""
-        import torch
-
         empty = torch.empty(0, dtype=getattr(torch, self.dtype))
         return empty.set_(self.storage.tensor.untyped_storage(), self.offset, self.sizes, self.strides)
 
@@ -142,8 +137,6 @@ def empty_storage(name: str, dtype: str, sizes: tuple[int, ...], strides: tuple[
 def _allocate(
     name: str, dtype: str, sizes: tuple[int, ...], strides: tuple[int, ...], *, written: bool
 ) -> WrapperTensor:
-    import torch
-
     itemsize = getattr(torch, dtype).itemsize
     storage = EmulatedStorage(name, _reach(sizes, strides) * itemsize, itemsize, written=written)
     return WrapperTensor(name=name, storage=storage, dtype=dtype, sizes=sizes, strides=strides)

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
+
 from aotidoctor.kernels.expressions import OPERATIONS, Syntax, UnreadableExpressionError, syntax_of
 from aotidoctor.readers.contract.wrapper_statements import Statement
 from aotidoctor.readers.contract.wrapper_text import is_runtime, split_list
@@ -348,8 +350,6 @@ class Replay(Variables):
             else:
                 return
         if one.kind == "scalar":
-            import torch
-
             number = self.number(one.value)
             dtype = torch.float64 if isinstance(number, float) else None
             self.bind(one.name, device_copy(one.name, torch.tensor(number, dtype=dtype)))

@@ -31,6 +31,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch.utils._pytree import tree_leaves, tree_map_only
+
 from aotidoctor.model.answers import SavedCall
 from aotidoctor.model.case import user_function
 from aotidoctor.model.jobs import OneOperator, Run
@@ -121,8 +124,6 @@ class CallSaver:
         self.channel.put(captured=self._captured, skipped=self._skipped)
 
     def _save(self, index: int, target: str, arguments: Described, tensors: list[Any]) -> str:
-        import torch
-
         # Views of one storage are saved with one copy of it, and share it again when they are read.
         size = sum(
             {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}.values()
@@ -191,7 +192,6 @@ def _nodes(directory: Path, payload: Run) -> list[dict[str, Any]]:
 # Calls in a run of the exported program.
 def capture_from_program(path: Path, targets: Sequence[str], call: ModelCall, saver: CallSaver) -> None:
     """Interpret the program on the inputs; ``saver`` gets each call of one of ``targets``."""
-    import torch
     from torch.export._tree_utils import reorder_kwargs
 
     if not path.is_file():
@@ -260,8 +260,6 @@ def op_alone(payload: OneOperator, channel: Channel) -> dict[str, Any]:
 
 def find_overload(target: str) -> Any:
     """The registered overload with the name that the package uses."""
-    import torch
-
     name, overload = split_target(target)
     namespace, _, packet = name.partition("::")
     return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
@@ -269,15 +267,11 @@ def find_overload(target: str) -> Any:
 
 def _load(path: str) -> dict[str, Any]:
     """Load fresh arguments by name from the file."""
-    import torch
-
     saved = torch.load(path, weights_only=True)
     return build_arguments(saved["arguments"], saved["tensors"])
 
 
 def _call(op: Any, arguments: dict[str, Any], payload: OneOperator) -> Any:
-    import torch
-
     with torch.no_grad():
         result = op(**arguments)
     synchronize(payload.device)
@@ -310,8 +304,6 @@ def _first(op: Any, path: str, payload: OneOperator, channel: Channel) -> dict[s
 
 def _generators(payload: OneOperator) -> list[bytes]:
     """State of PyTorch's random generators that the operator may use."""
-    import torch
-
     states = [torch.random.get_rng_state()]
     if payload.device.startswith("cuda"):
         states.append(torch.cuda.get_rng_state())
@@ -324,8 +316,6 @@ def _digests(op: Any, result: Any) -> list[str | None]:
 
 def _opcheck(op: Any, path: str, channel: Channel) -> dict[str, str]:
     """Results of PyTorch's own check, by test."""
-    import torch
-
     check = getattr(torch.library, "opcheck", None)
     if check is None:
         return {}
@@ -347,8 +337,6 @@ def stand_in_operator(target: str, device: str) -> str:
     """
     import warnings
 
-    import torch
-
     name, overload = split_target(target)
     namespace, _, packet = name.partition("::")
     try:
@@ -366,9 +354,6 @@ def stand_in_operator(target: str, device: str) -> str:
 
 
 def _zeros_of(op: Any) -> Any:
-    import torch
-    from torch.utils._pytree import tree_leaves, tree_map_only
-
     def kernel(*args: Any, **kwargs: Any) -> Any:
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         device = tensors[0].device if tensors else torch.device("cpu")

@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import torch
+from torch.utils._pytree import tree_map_only
+
 from aotidoctor.model.answers import Argument, Operator
 from aotidoctor.model.jobs import Operators
 from aotidoctor.model.torch_names import EXPORTED_TYPES
@@ -42,8 +45,6 @@ def dispatch_key(device: str) -> str:
 
 
 def _describe_operator(target: str, key: str) -> Operator:
-    import torch
-
     name, overload = split_target(target)
     schemas = torch._C._jit_get_schemas_for_operator(name)
     schema = next((one for one in schemas if (one.overload_name or "default") == overload), None)
@@ -169,8 +170,6 @@ def describe_values(values: dict[str, Any]) -> tuple[Described, list[Any]]:
 
 
 def _describe_value(value: Any, tensors: list[Any]) -> list[Any]:
-    import torch
-
     def keep(tensor: Any) -> int | None:
         if tensor is None:
             return None
@@ -194,8 +193,6 @@ def _describe_value(value: Any, tensors: list[Any]) -> list[Any]:
 
 def build_arguments(described: Described, tensors: Sequence[Any]) -> dict[str, Any]:
     """Python values of a saved call's arguments."""
-    import torch
-
     build: dict[str, Callable[[Any], Any]] = {
         "value": lambda value: value,
         "tensor": lambda index: tensors[index],
@@ -212,8 +209,6 @@ NamedTensors = list[tuple[str, Any]]
 
 def tensors_in(arguments: dict[str, Any]) -> NamedTensors:
     """``(name, tensor)`` of the arguments, ``xs[1]`` for one of a list."""
-    import torch
-
     found: NamedTensors = []
     for name, value in arguments.items():
         items = enumerate(value) if isinstance(value, list | tuple) else [(None, value)]
@@ -225,8 +220,6 @@ def tensors_in(arguments: dict[str, Any]) -> NamedTensors:
 
 def flatten_result(op: Any, result: Any) -> NamedTensors:
     """``(name, tensor)`` of the results: ``result``, ``result[1]``, ``result[1][0]``."""
-    import torch
-
     found: NamedTensors = []
     values = _values(op, result)
     for at, value in enumerate(values):
@@ -301,8 +294,6 @@ def all_finite(arguments: dict[str, Any]) -> bool:
 
 def _digest(tensor: Any) -> str | None:
     """Digest of the whole memory that the tensor is a part of."""
-    import torch
-
     try:
         flat = torch.empty(0, dtype=torch.uint8, device=tensor.device)
         return digest(flat.set_(tensor.untyped_storage()))
@@ -316,9 +307,6 @@ def fake_promise(op: Any, arguments: dict[str, Any]) -> dict[str, Any]:
 
     Or ``fake_missing``: the error of the attempt.
     """
-    import torch
-    from torch.utils._pytree import tree_map_only
-
     with torch.no_grad():
         try:
             result = op(**tree_map_only(torch.Tensor, on_meta, arguments))
@@ -328,10 +316,8 @@ def fake_promise(op: Any, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_fake_tensors(op: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
-    from torch.utils._pytree import tree_map_only
 
     try:
         mode = FakeTensorMode(shape_env=ShapeEnv())
@@ -345,8 +331,6 @@ def _with_fake_tensors(op: Any, arguments: dict[str, Any]) -> dict[str, Any]:
 
 def on_meta(tensor: Any) -> Any:
     """A tensor of the same form without memory."""
-    import torch
-
     if tensor.layout != torch.strided:
         return tensor.to("meta")
     return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="meta")

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import torch
+
 from aotidoctor.model.jobs import InputsSource
 from aotidoctor.worker.tensors import dtype_name, walk_call
 
@@ -25,8 +27,6 @@ LeafChange = Callable[[Step, Any], Any]
 
 def relay(step: Step, leaf: Any) -> Any:
     """Lay out the same values with the given strides, or contiguously."""
-    import torch
-
     wanted = step.get("stride")
     if wanted is None:
         return leaf.clone(memory_format=torch.contiguous_format)
@@ -38,8 +38,6 @@ def relay(step: Step, leaf: Any) -> Any:
 
 def to_device(step: Step, leaf: Any) -> Any:
     """Move the values to another device; a tensor without values (meta) gets zeros."""
-    import torch
-
     if leaf.device.type == "meta":
         return torch.zeros_like(leaf, device=step["device"])
     return leaf.to(step["device"])
@@ -47,8 +45,6 @@ def to_device(step: Step, leaf: Any) -> Any:
 
 def to_dense(_: Step, leaf: Any) -> Any:
     """Make a plain strided tensor of a sparse, quantised, nested or subclass one."""
-    import torch
-
     if leaf.is_quantized:
         return leaf.dequantize()
     if leaf.is_nested:
@@ -58,8 +54,6 @@ def to_dense(_: Step, leaf: Any) -> Any:
 
 def clamp_dim(step: Step, leaf: Any) -> Any:
     """Cut dim ``dim`` to ``size``, or extend it by repeating its last entry; an empty one by zeros."""
-    import torch
-
     dim, size = step["dim"], step["size"]
     if leaf.shape[dim] == 0 and size > 0:
         return leaf.new_zeros((*leaf.shape[:dim], size, *leaf.shape[dim + 1 :]))
@@ -69,15 +63,11 @@ def clamp_dim(step: Step, leaf: Any) -> Any:
 
 def slice_dim(step: Step, leaf: Any) -> Any:
     """Copy ``size`` entries of dim ``dim`` from ``start`` on, with the order of the dims in memory."""
-    import torch
-
     return leaf.narrow(step["dim"], step["start"], step["size"]).clone(memory_format=torch.preserve_format)
 
 
 def nan_to_num(_: Step, leaf: Any) -> Any:
     """Replace NaN by zero, or Inf where there is no NaN."""
-    import torch
-
     bad = torch.isnan(leaf)
     return leaf.masked_fill(bad if bad.any() else torch.isinf(leaf), 0)
 
@@ -91,8 +81,6 @@ def mend_offsets(step: Step, leaf: Any) -> Any:
 
 def to_tensor(step: Step, leaf: Any) -> Any:
     """Make a tensor of a number, list or array."""
-    import torch
-
     return torch.as_tensor(leaf, dtype=dtype_of(step["dtype"]) if step.get("dtype") else None)
 
 
@@ -107,8 +95,6 @@ def make_tensor(document: Any) -> Any:
 
 def dtype_of(name: str) -> Any:
     """``torch.float32`` of ``float32``."""
-    import torch
-
     dtype = getattr(torch, name, None)
     if not isinstance(dtype, torch.dtype):
         raise TreatmentError(f"no such dtype: {name}")
@@ -138,8 +124,6 @@ LEAF_STEPS: dict[str, LeafChange] = {
 
 def describe_change(before: Any, after: Any) -> str:
     """What a step changed in a leaf: its properties, else how many of its values; empty if that cannot be seen."""
-    import torch
-
     if not isinstance(before, torch.Tensor) or not isinstance(after, torch.Tensor):
         return "→".join("tensor" if isinstance(one, torch.Tensor) else repr(one)[:60] for one in (before, after))
     looks = (dtype_name, lambda one: str(one.device), lambda one: str(one.layout), lambda one: type(one).__name__)
@@ -203,8 +187,6 @@ class _Leaves:
         return self._leaves[path]
 
     def spelt(self, path: str, dtype: str) -> Any:
-        import torch
-
         root, keys = _parse(path)
         value = self._call[root]
         try:

@@ -17,6 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.channel import Channel
@@ -115,8 +117,6 @@ def _prepare_step(step: Step, payload: Run, channel: Channel) -> tuple[Run, str]
             # It is loaded anyway; now its symbols are visible to all libraries.
             import ctypes
 
-            import torch
-
             library = Path(torch.__file__).parent / "lib" / "libtorch.so"
             try:
                 ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
@@ -133,8 +133,6 @@ def _prepare_step(step: Step, payload: Run, channel: Channel) -> tuple[Run, str]
 
 def _add_torch_folders() -> None:
     """Add torch's headers and libraries to the folders that a compiler searches last."""
-    import torch
-
     folder = Path(torch.__file__).parent
     headers = folder / "include"
     own = {"CPATH": [headers, headers / "torch/csrc/api/include"], "LIBRARY_PATH": [folder / "lib"]}
@@ -208,15 +206,11 @@ def load_weights(payload: Run, model: LoadedModel, channel: Channel) -> list[str
 
 
 def _zeros(item: dict[str, Any]) -> Any:
-    import torch
-
     return torch.zeros(item["shape"], dtype=getattr(torch, item["dtype"]))
 
 
 def fit_weights(payload: Run, given: dict[str, Any], channel: Channel) -> dict[str, Any]:
     """Weights to load instead of ``given``: without unknown names, cast, contiguous, from another file, or complete."""
-    import torch
-
     for step in _steps(payload):
         if step["op"] == "fit_weights":
             given = {name: value for name, value in given.items() if name not in step.get("drop", [])}

@@ -24,6 +24,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from aotidoctor.model.record import record
 from aotidoctor.worker.call_hooks.package_calls import ShimCall, watch_calls
 from aotidoctor.worker.tensors import describe, nbytes, storage_address
@@ -35,8 +37,6 @@ _POINTER = ctypes.sizeof(ctypes.c_void_p)
 @cache
 def _handle_functions() -> tuple[Any, Any]:
     """The shim that makes another handle of a tensor (2.6 has it under the second name only), and PyCapsule_New."""
-    import torch
-
     library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
     names = ("aoti_torch_new_tensor_handle", "aoti_torch_assign_tensors_out")
     shim = next(library[name] for name in names if hasattr(library, name))
@@ -109,8 +109,6 @@ def kernels_in(directory: Path) -> dict[str, tuple[PrototypeParameter, ...]]:
 
 def shim_prototypes() -> dict[str, tuple[PrototypeParameter, ...]]:
     """Shims that the installed torch declares; empty where its headers are missing."""
-    import torch
-
     root = Path(torch.__file__).parent / "include" / "torch" / "csrc" / "inductor"
     found: dict[str, tuple[PrototypeParameter, ...]] = {}
     for folder in _HEADERS:

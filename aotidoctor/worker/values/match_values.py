@@ -29,6 +29,9 @@ from heapq import heappop, heappush
 from itertools import islice, permutations
 from typing import Any
 
+import torch
+from torch.utils import _pytree as pytree
+
 from aotidoctor.model.case import user_function
 from aotidoctor.model.jobs import Run
 from aotidoctor.model.record import record
@@ -119,8 +122,6 @@ class Candidates:
 
     def _compared(self, tensor: Any) -> list[tuple[float, ProgramValue, float]]:
         """``(score, node, largest difference)`` of the likely nodes; a score of 1 is the tolerance."""
-        import torch
-
         nodes = self.by_size.get(int(tensor.numel()), [])
         if not nodes or not tensor.numel() or tensor.dtype is torch.bool:
             return []
@@ -164,17 +165,13 @@ def gather_candidates(program: Any, call: ModelCall) -> Candidates:
 
 def _is_random(program: Any) -> bool:
     """Whether an operator of the graph, such as dropout in training mode, gives other values at each call."""
-    import torch
-
     tags = (getattr(node.target, "tags", ()) for node in program.graph.nodes)
     return any(torch.Tag.nondeterministic_seeded in found for found in tags)
 
 
 def _interpret(program: Any, call: ModelCall) -> tuple[list[ProgramValue], list[Any]]:
     """All tensor values of the graph, and those of its outputs."""
-    import torch
     from torch.export._tree_utils import reorder_kwargs
-    from torch.utils import _pytree as pytree
 
     module = program.module()
     values: list[ProgramValue] = []
@@ -196,8 +193,6 @@ def _interpret(program: Any, call: ModelCall) -> tuple[list[ProgramValue], list[
 
 def _program_values(node: Any, value: Any) -> list[ProgramValue]:
     """The tensors of a node's value, one or several, with operator and source line."""
-    import torch
-
     if node.op == "call_function":
         # ``aten.log`` of ``aten.log.default``.
         text = str(node.target)
@@ -229,8 +224,6 @@ def program_value(name: str, target: str, where: str | None, tensor: Any) -> Pro
 
 def _plain(tensor: Any) -> Any:
     """The numbers in one dimension, of complex ones both parts."""
-    import torch
-
     tensor = dense(tensor).cpu()
     return (torch.view_as_real(tensor) if tensor.is_complex() else tensor).double().reshape(-1)
 
@@ -304,8 +297,6 @@ def reference_candidates(payload: Run, call: ModelCall, channel: Channel) -> tup
     spec = payload.watch.reference if payload.watch is not None else None
     if not spec or user_function(spec) is not None:
         return None, []
-    import torch
-
     channel.enter("reference")
     try:
         found = gather_candidates(torch.export.load(str(channel.user_cwd / spec)), call)

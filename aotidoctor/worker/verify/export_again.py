@@ -20,6 +20,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map, tree_map_only, tree_unflatten
+
 from aotidoctor.model.case import Tolerances, user_function
 from aotidoctor.model.evidence import list_names
 from aotidoctor.model.jobs import TryRemedy
@@ -71,8 +75,6 @@ def run_function(spec: str, channel: Channel, given: ModelCall | None = None) ->
 
     Of a model that it returns with example inputs, or that is called with ``given``, the export.
     """
-    import torch
-
     noted: list[ExportCall] = []
     try:
         with _note_exports(noted):
@@ -90,8 +92,6 @@ def run_function(spec: str, channel: Channel, given: ModelCall | None = None) ->
 
 @contextmanager
 def _note_exports(noted: list[ExportCall]) -> Iterator[None]:
-    import torch
-
     original = torch.export.export
 
     def export(mod: Any, args: Any, kwargs: Any = None, *, dynamic_shapes: Any = None, **options: Any) -> Any:
@@ -224,9 +224,6 @@ def _open_export(payload: TryRemedy, channel: Channel) -> ExportCall:
 
 def _dims_of(program: Any) -> Any:
     """The dims of the program's inputs as ``dynamic_shapes``: what has a symbol is left to torch.export."""
-    import torch
-    from torch.utils._pytree import tree_map, tree_unflatten
-
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
     leaves = [values.get(name) for name in program.graph_signature.user_inputs]
     args, kwargs = tree_unflatten(leaves, program.call_spec.in_spec)
@@ -244,8 +241,6 @@ def _dims_of(program: Any) -> Any:
 
 
 def _export(export: ExportCall) -> Any:
-    import torch
-
     own = export.call.copy() or export.call
     with ExitStack() as stack:
         for context in export.around:
@@ -270,8 +265,6 @@ def _compile(program: Any, payload: TryRemedy, settings: dict[str, Any]) -> Call
 
 
 def _run(function: Callable[..., Any], call: ModelCall) -> Any:
-    import torch
-
     own = call.copy() or call
     torch.manual_seed(_SEED)
     with torch.no_grad():
@@ -336,8 +329,6 @@ def _dynamic_places(export: ExportCall) -> Iterator[tuple[str, int, Any, int]]:
 
 
 def _dynamic_marks(value: Any, mark: Any, path: str) -> Iterator[tuple[str, int, Any, int]]:
-    import torch
-
     if isinstance(value, torch.Tensor):
         entries = mark.items() if isinstance(mark, dict) else enumerate(mark) if isinstance(mark, list | tuple) else ()
         for dim, one in entries:
@@ -352,14 +343,10 @@ def _dynamic_marks(value: Any, mark: Any, path: str) -> Iterator[tuple[str, int,
 
 
 def _is_dynamic(mark: Any) -> bool:
-    import torch
-
     return mark is not None and not isinstance(mark, int | dict | list | tuple) and mark != torch.export.Dim.STATIC
 
 
 def _resize(path: str, leaf: Any, *, members: list[tuple[str, int]], size: int) -> Any:
-    import torch
-
     for name, dim in members:
         if name == path and isinstance(leaf, torch.Tensor):
             leaf = leaf.index_select(dim, torch.arange(size, device=leaf.device) % leaf.shape[dim])
@@ -368,8 +355,6 @@ def _resize(path: str, leaf: Any, *, members: list[tuple[str, int]], size: int) 
 
 def _distinct(call: ModelCall) -> ModelCall | None:
     """The call with other values in inputs that hold the same ones; None where no two do."""
-    import torch
-
     tensors = call.tensors()
     same = [
         path
@@ -404,8 +389,6 @@ def _own_inputs(export: ExportCall, _step: Any) -> ExportCall:
 
 def _change_dims(export: ExportCall, step: Any) -> ExportCall:
     """Leave dims to torch.export (``auto``), insist (``dynamic``), fix them, or take those that its error suggests."""
-    import torch
-
     how = step["to"]
     if how == "suggested":
         from torch.export.dynamic_shapes import refine_dynamic_shapes_from_suggested_fixes as refine
@@ -429,8 +412,6 @@ def _marks(shapes: Any, mark: Any) -> Any:
 
 def _dims_source(shapes: Any) -> str:
     """``dynamic_shapes`` as Python, at most ``_LONGEST_DIMS`` characters; empty where it holds a named Dim."""
-    import torch
-
     hints = {str(getattr(torch.export.Dim, name)): f"torch.export.Dim.{name}" for name in ("AUTO", "DYNAMIC", "STATIC")}
 
     def write(one: Any) -> str:
@@ -468,8 +449,6 @@ def _check_sizes(export: ExportCall, _step: Any) -> ExportCall:
 
 @contextmanager
 def _check_items(most: int) -> Iterator[None]:
-    import torch
-
     original = torch.Tensor.item
 
     def item(tensor: Any) -> Any:
@@ -488,8 +467,6 @@ def _check_items(most: int) -> Iterator[None]:
 
 def _plain_sizes(export: ExportCall, _step: Any) -> ExportCall:
     """Return tuples in the place of torch.Size."""
-    import torch
-
     inner = export.model
 
     class Plain(torch.nn.Module):  # type: ignore[misc,unused-ignore]
@@ -507,8 +484,6 @@ def _plain_sizes(export: ExportCall, _step: Any) -> ExportCall:
 
 
 def _without_sizes(value: Any) -> Any:
-    import torch
-
     if isinstance(value, torch.Size):
         return tuple(value)
     if isinstance(value, dict):
@@ -520,8 +495,6 @@ def _without_sizes(value: Any) -> Any:
 
 def _register_buffers(export: ExportCall, _step: Any) -> ExportCall:
     """Make buffers of the tensors that a program holds as constants."""
-    import torch
-
     module = export.model
     if not isinstance(module, torch.fx.GraphModule):
         # The program of the model: tensors from outside are attributes there.
@@ -543,10 +516,7 @@ def _register_buffers(export: ExportCall, _step: Any) -> ExportCall:
 
 def _register_fakes(export: ExportCall, _step: Any) -> ExportCall:
     """Give custom operators without a fake kernel one that returns the sizes of this example."""
-    import torch
     from torch._library.utils import is_builtin
-    from torch.utils._python_dispatch import TorchDispatchMode
-    from torch.utils._pytree import tree_map_only
 
     results: dict[str, Any] = {}
 
@@ -573,8 +543,6 @@ def _register_fakes(export: ExportCall, _step: Any) -> ExportCall:
 
 def _cast(export: ExportCall, step: Any) -> ExportCall:
     """Give an operator another dtype, and cast its result to the one that it should have."""
-    import torch
-
     module = copy_of(export.model)
     if not isinstance(module, torch.fx.GraphModule):
         module = _export(export).module()

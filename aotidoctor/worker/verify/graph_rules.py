@@ -12,6 +12,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import torch
+from torch.utils import _pytree as pytree
+
 from aotidoctor.program.archive_graph import source_line
 from aotidoctor.program.value_rules import (
     SWITCHES,
@@ -45,8 +48,6 @@ def as_place(node: Any) -> NodeLocation:
 
 def operator_name(target: Any) -> str:
     """Name of an operator as in Python (``aten.add.Tensor``, ``operator.add``), or of any other target."""
-    import torch
-
     if isinstance(target, str):
         return target
     if isinstance(target, torch._ops.OpOverload | torch._ops.HigherOrderOperator | torch._ops.OpOverloadPacket):
@@ -150,8 +151,6 @@ def _add(records: ProgramViolations, kind: str, node: Any, path: str, *, observe
 # Rules G01 to G05 and G11.
 def program_graphs(program: Any) -> Iterator[tuple[str, Any]]:
     """Path and module of every graph of ``program``; the path of the top is empty."""
-    import torch
-
     for path, module in program.graph_module.named_modules():
         if isinstance(module, torch.fx.GraphModule):
             yield path, module
@@ -193,8 +192,6 @@ def check_graph(program: Any, verifiers: Sequence[Any], records: ProgramViolatio
 
 
 def _check_val(node: Any, path: str, records: ProgramViolations) -> None:
-    import torch
-
     if "val" not in node.meta:
         target = node.target
         if node.op == "call_function" and isinstance(target, torch._ops.OpOverload) and not target._schema.returns:
@@ -216,7 +213,6 @@ def _check_val(node: Any, path: str, records: ProgramViolations) -> None:
 
 def _bad_leaves(val: Any) -> Iterator[Any]:
     """Parts of ``val`` that the verifier would not accept."""
-    import torch
     from torch._export.verifier import CustomObjArgument
 
     plain = (int, bool, str, float, torch.memory_format, torch.dtype, torch.device, torch.layout)
@@ -286,8 +282,6 @@ class _Judge:
             return self._check(target)
 
     def _check(self, target: Any) -> str | None:
-        import torch
-
         graph = torch.fx.Graph()
         node = graph.create_node("call_function", len, (), {}, "asked")
         # Set afterwards: torch makes no node with a target that is not callable.
@@ -314,7 +308,6 @@ COMPOSITE = ("CompositeImplicitAutograd", "CompositeExplicitAutograd")
 
 def has_fake(operator: Any) -> bool:
     """Whether shapes and dtypes of its results can be computed without running it."""
-    import torch
     from torch._library.simple_registry import singleton
 
     name = operator.name()
@@ -333,8 +326,6 @@ def has_fake(operator: Any) -> bool:
 
 def has_kernel(name: str, *keys: str) -> bool:
     """Whether the operator ``name`` has a kernel under one of the dispatch keys."""
-    import torch
-
     return any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in keys)
 
 
@@ -352,8 +343,6 @@ def check_operators(program: Any, missing: list[str], records: ProgramViolations
 
 def operator_calls(program: Any) -> Iterator[tuple[str, Any]]:
     """Each call of an operator, with the path of its graph."""
-    import torch
-
     for path, module in program_graphs(program):
         for node in module.graph.nodes:
             if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
@@ -395,9 +384,6 @@ def _check_custom(calls: list[tuple[str, Any]], missing: list[str], records: Pro
 
 def device_of_call(node: Any) -> str | None:
     """The device of the first tensor among arguments and result; None without one."""
-    import torch
-    from torch.utils import _pytree as pytree
-
     leaves = pytree.tree_leaves((node.args, node.kwargs, node))
     vals = (leaf.meta.get("val") for leaf in leaves if isinstance(leaf, torch.fx.Node))
     return next((val.device.type for val in vals if isinstance(val, torch.Tensor)), None)

@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from aotidoctor.program.signature_rules import add_missing_part
 from aotidoctor.program.value_rules import add_empty, add_outside
 from aotidoctor.worker.verify.graph_rules import ProgramViolations, first_line
@@ -74,8 +76,6 @@ def declare_missing(serialized: Any, records: ProgramViolations) -> list[str]:
         )
         # If the schema cannot be guessed, the program cannot be rebuilt, which is reported then.
         with contextlib.suppress(Exception):
-            import torch
-
             positional = [_argument(item) for item in node.inputs if not _is_keyword(item)]
             keywords = [_argument(item) for item in node.inputs if _is_keyword(item)]
             given = ", ".join([*positional, *(["*", *keywords] if keywords else [])])
@@ -98,8 +98,6 @@ def _nodes(graph: Any) -> Iterator[Any]:
 
 
 def _is_registered(target: str) -> bool:
-    import torch
-
     found: Any = torch
     try:
         for name in target.split(".")[1:]:
@@ -165,8 +163,6 @@ def _from_archive(path: Path, records: ProgramViolations) -> list[LoadedProgram]
     try:
         from torch.export.pt2_archive._package import PT2ArchiveReader
     except ImportError as error:
-        import torch
-
         reason = f"an archive of torch 2.8 or later, which torch {torch.__version__} does not read"
         raise _OtherLayoutError(reason) from error
     with verifier_off(), PT2ArchiveReader(str(path)) as reader:
@@ -179,8 +175,6 @@ def _from_archive(path: Path, records: ProgramViolations) -> list[LoadedProgram]
 
 def _from_old_archive(path: Path, records: ProgramViolations) -> LoadedProgram:
     """Load the archive of torch 2.7 and earlier, or anything else that torch itself can load."""
-    import torch
-
     try:
         with verifier_off():
             program = torch.export.load(str(path))
@@ -260,8 +254,6 @@ def _parse(data: bytes, member: str, loaded: LoadedProgram, records: ProgramViol
 
 def _later_schema(document: Any, ours: tuple[int, int]) -> str | None:
     """A message that the program was written by a later torch; None where it was not, or the version is missing."""
-    import torch
-
     version = document.get("schema_version") if isinstance(document, dict) else None
     theirs = (version.get("major"), version.get("minor")) if isinstance(version, dict) else ()
     if not all(isinstance(number, int) for number in theirs) or tuple(theirs) <= tuple(ours):

@@ -13,6 +13,9 @@ from collections.abc import Container, Iterator
 from contextlib import suppress
 from typing import Any
 
+import torch
+from torch.utils import _pytree as pytree
+
 from aotidoctor.model.artifact import SizeRange
 from aotidoctor.model.record import record
 from aotidoctor.program.signature_rules import (
@@ -68,8 +71,6 @@ def user_inputs(program: Any) -> list[UserInput]:
 
 def leaf_examples(program: Any) -> list[Any]:
     """The sample inputs as leaves; empty where the program has none."""
-    from torch.utils import _pytree as pytree
-
     try:
         return list(pytree.tree_leaves(program.example_inputs)) if program.example_inputs else []
     except Exception:
@@ -85,8 +86,6 @@ def argument_names(program: Any) -> list[str]:
 
 
 def _paths(program: Any) -> list[tuple[str, tuple[Any, ...], bool]]:
-    from torch.utils import _pytree as pytree
-
     try:
         in_spec = program.call_spec.in_spec
         tree = pytree.tree_unflatten(range(in_spec.num_leaves), in_spec)
@@ -112,7 +111,6 @@ _SYMBOLS = ("SymIntArgument", "SymFloatArgument", "SymBoolArgument")
 
 def program_signature(program: Any) -> ProgramSignature:
     """Inputs and outputs as the program describes them, beside its graph."""
-    import torch
     from torch.export.graph_signature import InputKind
 
     nodes, last = {node: as_place(node) for node in program.graph.nodes}, _last(program)
@@ -199,9 +197,6 @@ def _read_returned(last: Any) -> list[GraphOutput] | None:
 # The values of all graphs, and the symbols in them.
 def graph_values(program: Any) -> Iterator[Value]:
     """Values of each node, part by part."""
-    import torch
-    from torch.utils import _pytree as pytree
-
     for path, module in program_graphs(program):
         for node in module.graph.nodes:
             for leaf in pytree.tree_leaves(node.meta.get("val")) if node.op != "output" else ():
@@ -226,8 +221,6 @@ def free_symbols(size: Any) -> Any:
 
 def nameless_dtypes() -> set[str]:
     """Dtypes that the code generator has no name for."""
-    import torch
-
     try:
         from torch._inductor.codegen.cpp_utils import DTYPE_TO_ATEN
     except ImportError:
@@ -265,8 +258,6 @@ def symbol_places(program: Any) -> Places:
 
 def check_state(program: Any, records: ProgramViolations) -> None:
     """Check writes, weights and inputs that are no tensors."""
-    import torch
-
     inputs = user_inputs(program)
     paths = {item.node.name: item.path for item in inputs if item.node is not None}
     check_mutations(program_signature(program), paths, _writes(program), records)
@@ -282,8 +273,6 @@ def check_state(program: Any, records: ProgramViolations) -> None:
 
 def _writes(program: Any) -> Iterator[InputWrite]:
     """Writes to placeholders by operators, also through views."""
-    import torch
-
     roots: dict[Any, str] = {node: node.name for node in program.graph.nodes if node.op == "placeholder"}
     for node in program.graph.nodes:
         if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
@@ -300,7 +289,6 @@ def _writes(program: Any) -> Iterator[InputWrite]:
 
 def _non_tensor(item: UserInput) -> Iterator[tuple[str, str]]:
     """Kind and text of an input; nothing for a tensor, and for a number that is a size of one."""
-    import torch
     from torch.export.graph_signature import ConstantArgument, CustomObjArgument
 
     given = item.spec.arg
@@ -327,8 +315,6 @@ def name_in_source(node: Any, names: Container[str]) -> str | None:
     The line of ``F.instance_norm(x, mean, var)`` has the argument of the same name, that of ``mean.mul_(2)`` the
     object, and that of ``mean += 1`` or ``mean[0] = 1`` the target.
     """
-    import torch
-
     given = [*zip((one.name for one in node.target._schema.arguments), node.args, strict=False), *node.kwargs.items()]
     taken = next((key for key, value in given if getattr(value, "name", None) in names), None)
     code = _own_line(node)

@@ -20,6 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from aotidoctor.model.case import user_function
 from aotidoctor.model.evidence import describe_failure
 from aotidoctor.model.jobs import Verify
@@ -159,8 +161,6 @@ class ShimList:
     def declares(self, name: str, device: str) -> bool:
         """Whether the header for ``device`` has a function for the operator; True where there is no header to read."""
         if device not in self._headers:
-            import torch
-
             folder = Path(torch.__file__).parent / "include/torch/csrc/inductor/aoti_torch/generated"
             both = (folder / f"c_shim_{device}.h", folder / "c_shim_aten.h")
             texts = [path.read_text(encoding="utf-8", errors="replace") for path in both if path.is_file()]

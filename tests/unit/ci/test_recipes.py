@@ -210,7 +210,7 @@ READ = """
 import sys
 from aotidoctor.localize.value_printer import launch_arguments, printed_launches
 from aotidoctor.readers.package.shared_object import LAUNCH_MARK
-from aotidoctor.worker.run_model import KEPT
+from aotidoctor.model.printer_lines import KEPT
 text = sys.stdin.read()
 print(*launch_arguments(text, "cpp_fused_add_0"), sep=";")
 print(*printed_launches("[ before_call: cpp_fused_add_0 ]"), LAUNCH_MARK)

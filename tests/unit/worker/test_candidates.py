@@ -6,6 +6,8 @@ import importlib.util
 
 import pytest
 
+pytest.importorskip("torch")
+
 from aotidoctor.worker.values.match_values import Candidates, ProgramValue
 
 pytestmark = [

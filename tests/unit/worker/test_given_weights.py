@@ -6,6 +6,8 @@ import importlib.util
 
 import pytest
 
+pytest.importorskip("torch")
+
 from aotidoctor.worker.weights import describe_given_weights
 
 pytestmark = [

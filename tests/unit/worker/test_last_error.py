@@ -10,8 +10,11 @@ import sys
 import pytest
 
 from aotidoctor.probes import plain_run
-from aotidoctor.worker.load_package import last_error
 from tests.unit.probes.outcomes import case, raised
+
+pytest.importorskip("torch")
+
+from aotidoctor.worker.load_package import last_error
 
 SAYS = """
 static const char *said = "index out of bounds: 0 <= tmp4 < 100";

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("torch")
+
 from aotidoctor.worker.tensors import iterate_leaves, rebuild, rebuild_result
 
 pytestmark = [

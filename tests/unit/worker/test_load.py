@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("torch")
+
 from aotidoctor.worker.load_package import LoadedModel, accepted_arguments
 
 LOADER = "torch._C._aoti.AOTIModelPackageLoader"

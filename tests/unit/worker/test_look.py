@@ -10,6 +10,9 @@ import pytest
 
 from aotidoctor.model.jobs import Operators
 from aotidoctor.model.record import to_json
+
+pytest.importorskip("torch")
+
 from aotidoctor.worker.operators.op_schema import ops, split_target
 from aotidoctor.worker.tensors import (
     compare_results,

@@ -13,6 +13,9 @@ import pytest
 from aotidoctor.model.jobs import OneOperator
 from aotidoctor.runner.child_ending import read_channel
 from aotidoctor.worker.channel import Channel
+
+pytest.importorskip("torch")
+
 from aotidoctor.worker.operators.op_calls import CallSaver, op_alone
 from aotidoctor.worker.operators.op_schema import (
     UnsuitableArgumentError,

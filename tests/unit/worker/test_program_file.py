@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("torch")
+
 from aotidoctor.worker.cut_program import load_program
 
 pytestmark = [

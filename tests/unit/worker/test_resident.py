@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytest.importorskip("torch")
+
 from aotidoctor.worker.call import resident_bytes
 
 SIZE = 32 << 20

@@ -6,6 +6,8 @@ from itertools import islice, product
 
 import pytest
 
+pytest.importorskip("torch")
+
 from aotidoctor.worker.values.match_values import nearest_first
 
 

@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from aotidoctor.model.jobs import Run
+
+pytest.importorskip("torch")
+
 from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.treatments.input_steps import TreatmentError

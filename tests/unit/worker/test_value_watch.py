@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("torch")
+
 from aotidoctor.worker.values import follow_values
 from aotidoctor.worker.values.follow_values import PrototypeParameter
 
