@@ -23,13 +23,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aotidoctor.model.answers import drop_malformed
-from aotidoctor.model.record import record
-from aotidoctor.model.run import PRIVATE_PREFIX, Ending, NotStarted, Outcome, Request, Signalled, TimedOut, portable
+from aotidoctor.model.run import PRIVATE_PREFIX, Ending, Outcome, Request, Signalled, TimedOut, portable
 from aotidoctor.runner.child_ending import exit_ending, read_channel
 from aotidoctor.runner.run_dir import RunDir, make_run_dir
-from aotidoctor.runner.runner import Runner, read_trace
-from aotidoctor.runner.start_child import FLAGS, WORKER, child_environ, write_request
+from aotidoctor.runner.runner import Runner, read_outcome, unstarted_outcome
+from aotidoctor.runner.start_child import Spawned, child_environ, start_fresh, write_request
 from aotidoctor.runner.supervise import ChildOutput, wait_for_end
 
 if TYPE_CHECKING:
@@ -65,22 +63,6 @@ def make_runner(
     return kind(environ=environ, python=python, on_event=on_event, preload=preload, keep=keep, place=place)
 
 
-@record
-class _Child:
-    """A child as ``wait_for_end`` knows it."""
-
-    process: subprocess.Popen[bytes]
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
-    def wait(self, seconds: float) -> bool:
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(seconds)
-        return self.process.returncode is not None
-
-
 class PortableRunner(Runner):
     """Runs requests as ``Runner`` does, in new interpreters only; a context manager."""
 
@@ -103,19 +85,16 @@ class PortableRunner(Runner):
         self._count += 1
         run_id = f"R{self._count}"
         if request.wrapper:
-            return _not_started(run_id, request, NO_WRAPPER)
-        plain = replace(request, debugger=False, stacks=False, gpu_core=False)
-        began = time.monotonic()
+            return unstarted_outcome(run_id, request, NO_WRAPPER)
+        began, run_dir = time.monotonic(), None
         try:
             folder = self._folder()
             run_dir = make_run_dir(folder, run_id, {**self._environ, **request.env}.get("TMPDIR") or str(folder.parent))
+            child = self._spawn(replace(request, debugger=False, stacks=False, gpu_core=False), run_dir)
         except OSError as error:
-            return _not_started(run_id, request, str(error))
-        try:
-            child = self._spawn(plain, run_dir)
-        except OSError as error:
-            run_dir.remove()
-            return _not_started(run_id, request, str(error))
+            if run_dir is not None:
+                run_dir.remove()
+            return unstarted_outcome(run_id, request, str(error))
         try:
             return self._finish(run_id, request, child, run_dir, began)
         finally:
@@ -133,23 +112,13 @@ class PortableRunner(Runner):
             self._work_dir = Path(tempfile.mkdtemp(prefix=PRIVATE_PREFIX, dir=place)).absolute()
         return self._work_dir
 
-    def _spawn(self, request: Request, run_dir: RunDir) -> _Child:
+    def _spawn(self, request: Request, run_dir: RunDir) -> Spawned:
         changes = {**request.env, "TMPDIR": run_dir.tmp, "TEMP": run_dir.tmp, "TMP": run_dir.tmp}
         write_request(request, run_dir, changes, parent=os.getpid())
         environ = child_environ(self._environ, changes, token=run_dir.token)
-        with run_dir.file("stdout").open("ab") as stdout, run_dir.file("stderr").open("ab") as stderr:
-            process = subprocess.Popen(
-                (self._python, *FLAGS, WORKER, "--once", str(run_dir.path)),
-                stdin=subprocess.PIPE,
-                stdout=stdout,
-                stderr=stderr,
-                env=environ,
-                cwd=run_dir.path,
-                start_new_session=os.name == "posix",
-            )
-        return _Child(process=process)
+        return start_fresh(self._python, run_dir.path, environ, stdin=subprocess.PIPE)
 
-    def _finish(self, run_id: str, request: Request, child: _Child, run_dir: RunDir, began: float) -> Outcome:
+    def _finish(self, run_id: str, request: Request, child: Spawned, run_dir: RunDir, began: float) -> Outcome:
         channel, on_event = run_dir.file("channel.jsonl"), self._on_event
         limit = wait_for_end(
             child,
@@ -159,40 +128,26 @@ class PortableRunner(Runner):
             streams=(),
             on_stage=None if on_event is None else lambda stage: on_event(run_id, stage),
         )
-        if limit is not None:
-            _ask_where(child)
+        if limit is not None and child.process.stdin is not None:
+            # It writes its Python stacks to stderr; code that holds the interpreter's lock prevents it.
+            with suppress(OSError):
+                child.process.stdin.write(b"?")
+                child.process.stdin.flush()
+            child.wait(_STACKS_S)
         _end(child)
         if self._keep is not None:
             self._keep(run_id, run_dir.path)
         readout = read_channel(channel)
         code = child.process.returncode
-        trace = read_trace(run_dir.path, readout.result)
-        result, malformed = drop_malformed(request.job, readout.result)
-        streams = [ChildOutput(run_dir.file(name)).read() for name in ("stdout", "stderr")]
-        ending: Ending | None = TimedOut(limit=limit) if limit is not None else _signal_of(code)
-        return Outcome(
-            id=run_id,
-            request=request,
-            ending=ending or exit_ending(code, readout),
-            stage=readout.stage,
-            error=readout.error or readout.fatal,
-            result=result,
-            malformed=malformed,
-            stages=readout.seconds(),
-            warnings=readout.remarks(),
-            stdout_tail=streams[0][0],
-            stderr_tail=streams[1][0],
-            stdout_bytes=streams[0][1],
-            stderr_bytes=streams[1][1],
+        signalled: Ending | None = TimedOut(limit=limit) if limit is not None else _signal_of(code)
+        ending = signalled or exit_ending(code, readout)
+        streams = ChildOutput(run_dir.file("stdout")), ChildOutput(run_dir.file("stderr"))
+        return replace(
+            read_outcome(run_id, request, run_dir, readout, ending=ending, streams=streams),
             seconds=time.monotonic() - began,
-            argv=tuple(map(str, child.process.args)) if isinstance(child.process.args, tuple) else (),
-            trace=trace,
+            argv=child.argv,
             debugger_problem=NO_DEBUGGER if request.debugger or request.stacks else None,
         )
-
-
-def _not_started(run_id: str, request: Request, reason: str) -> Outcome:
-    return Outcome(id=run_id, request=request, ending=NotStarted(reason=reason), stage="start")
 
 
 def _signal_of(code: int | None) -> Signalled | None:
@@ -207,16 +162,7 @@ def _signal_of(code: int | None) -> Signalled | None:
     return None
 
 
-def _ask_where(child: _Child) -> None:
-    """Let the child write its Python stacks to stderr; code that holds the interpreter's lock prevents it."""
-    if child.process.stdin is not None:
-        with suppress(OSError):
-            child.process.stdin.write(b"?")
-            child.process.stdin.flush()
-    child.wait(_STACKS_S)
-
-
-def _end(child: _Child) -> None:
+def _end(child: Spawned) -> None:
     """Kill what is left of it, and take its exit code."""
     process = child.process
     if hasattr(os, "killpg"):

@@ -18,13 +18,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aotidoctor.model.answers import drop_malformed
 from aotidoctor.model.record import JsonObject, JsonValue
-from aotidoctor.model.run import TRACE_FILE, ChildError, NotStarted, Outcome, Request, Trace, TracedCall
+from aotidoctor.model.run import TRACE_FILE, ChildError, Ending, NotStarted, Outcome, Request, Trace, TracedCall
 from aotidoctor.runner.child_ending import (
     ChannelReadout,
     ProcessEnd,
@@ -100,6 +100,7 @@ def _decode(data: bytes, layout: JsonObject, marks: JsonValue) -> Trace:
 OnEvent = Callable[[str, str], None]
 """Called with the id of a run and the stage it was last seen in, about ten times a second."""
 
+OutputPair = tuple[ChildOutput, ChildOutput]
 _UNKILLABLE_AFTER = 10.0
 
 
@@ -200,8 +201,7 @@ class Runner:
                 id=run_id, request=request, run_dir=run_dir, child=child, native=native, oom_before=before
             )
         except (OSError, ForkServerLostError) as error:
-            cause: ChildError | None = error.error if isinstance(error, ForkServerLostError) else None
-            return Outcome(id=run_id, request=request, ending=NotStarted(reason=str(error)), stage="start", error=cause)
+            return unstarted_outcome(run_id, request, str(error), getattr(error, "error", None))
         finally:
             if pending is None and run_dir is not None:
                 run_dir.remove()
@@ -210,7 +210,7 @@ class Runner:
 
     def finish(self, pending: PendingRun) -> Outcome:
         """Wait for the end of a started request, kill what is left of it, and read what it reported."""
-        stdout, stderr = (ChildOutput(pending.run_dir.file(name)) for name in ("stdout", "stderr"))
+        streams = ChildOutput(pending.run_dir.file("stdout")), ChildOutput(pending.run_dir.file("stderr"))
         channel = pending.run_dir.file("channel.jsonl")
         on_event = self._on_event
         try:
@@ -219,7 +219,7 @@ class Runner:
                 channel,
                 limit=pending.request.timeout,
                 start_limit=self._start_timeout,
-                streams=(stdout, stderr),
+                streams=streams,
                 on_stage=None if on_event is None else lambda stage: on_event(pending.id, stage),
             )
             early = None
@@ -239,7 +239,17 @@ class Runner:
             keeper = readout.result.get("kept")
             if isinstance(keeper, int) and self._launcher is not None:
                 self._launcher.keep(pending.child, pending.request, keeper, pending.run_dir)
-            return _outcome(pending, end, readout, stdout, stderr)
+            ending = classify_ending(end, readout)
+            return replace(
+                read_outcome(pending.id, pending.request, pending.run_dir, readout, ending=ending, streams=streams),
+                seconds=time.monotonic() - pending.began,
+                argv=pending.child.argv,
+                forked=pending.child.forked,
+                peak_rss=end.peak_rss,
+                tool_output=read_tool_output(pending.run_dir.path) if pending.request.wrapper else "",
+                debugger_output=pending.native.output,
+                debugger_problem=pending.native.problem,
+            )
         finally:
             self._drop(pending)
 
@@ -314,16 +324,22 @@ def _bury(pending: PendingRun, limit: float | None) -> ProcessEnd:
     return ProcessEnd(status=status, peak_rss=peak, limit=limit, oom=first_increase(pending.oom_before, oom_kills()))
 
 
-def _outcome(
-    pending: PendingRun, end: ProcessEnd, readout: ChannelReadout, stdout: ChildOutput, stderr: ChildOutput
+def unstarted_outcome(run_id: str, request: Request, reason: str, error: ChildError | None = None) -> Outcome:
+    """The outcome of a request for which no child could be started."""
+    return Outcome(id=run_id, request=request, ending=NotStarted(reason=reason), stage="start", error=error)
+
+
+def read_outcome(
+    run_id: str, request: Request, run_dir: RunDir, readout: ChannelReadout, *, ending: Ending, streams: OutputPair
 ) -> Outcome:
-    trace = read_trace(pending.run_dir.path, readout.result)
-    result, malformed = drop_malformed(pending.request.job, readout.result)
-    (stdout_tail, stdout_bytes), (stderr_tail, stderr_bytes) = stdout.read(), stderr.read()
+    """What the files of an ended run say; each kind of run adds what it alone has."""
+    trace = read_trace(run_dir.path, readout.result)
+    result, malformed = drop_malformed(request.job, readout.result)
+    (stdout_tail, stdout_bytes), (stderr_tail, stderr_bytes) = (stream.read() for stream in streams)
     return Outcome(
-        id=pending.id,
-        request=pending.request,
-        ending=classify_ending(end, readout),
+        id=run_id,
+        request=request,
+        ending=ending,
         stage=readout.stage,
         error=readout.error or readout.fatal,
         result=result,
@@ -334,12 +350,5 @@ def _outcome(
         stderr_tail=stderr_tail,
         stdout_bytes=stdout_bytes,
         stderr_bytes=stderr_bytes,
-        seconds=time.monotonic() - pending.began,
-        argv=pending.child.argv,
-        forked=pending.child.forked,
-        peak_rss=end.peak_rss,
         trace=trace,
-        tool_output=read_tool_output(pending.run_dir.path) if pending.request.wrapper else "",
-        debugger_output=pending.native.output,
-        debugger_problem=pending.native.problem,
     )

@@ -14,9 +14,11 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from subprocess import DEVNULL
 
 from aotidoctor.model.jobs import Run
 from aotidoctor.model.record import JsonObject, record, values_of
@@ -61,6 +63,12 @@ class Spawned:
         """Process number."""
         return self.process.pid
 
+    def wait(self, seconds: float) -> bool:
+        """Whether it has ended, after at most ``seconds``; the exit status is then that of ``process``."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(seconds)
+        return self.process.returncode is not None
+
     def reap(self) -> tuple[int | None, int | None]:
         """Wait status and peak memory in bytes of an ended process; None where somebody else has them."""
         deadline = time.monotonic() + _REAP_S
@@ -90,21 +98,24 @@ def child_environ(environ: Mapping[str, str], changes: Mapping[str, str | None],
     return merged
 
 
-def start_fresh(python: str, run_dir: Path, environ: Mapping[str, str], *, wrapper: tuple[str, ...] = ()) -> Spawned:
+def start_fresh(
+    python: str, run_dir: Path, environ: Mapping[str, str], *, wrapper: tuple[str, ...] = (), stdin: int = DEVNULL
+) -> Spawned:
     """Start a new interpreter for one request, under the command ``wrapper`` where there is one.
 
     Raises:
         OSError: there is no such interpreter, or no process could be made.
     """
-    argv = (*wrapper, python, *FLAGS, WORKER, "--once", str(run_dir))
-    return _spawn(argv, environ, run_dir, ())
+    return _spawn((*wrapper, python, *FLAGS, WORKER, "--once", str(run_dir)), environ, run_dir, stdin=stdin)
 
 
-def _spawn(argv: tuple[str, ...], environ: Mapping[str, str], directory: Path, keep: tuple[int, ...]) -> Spawned:
+def _spawn(
+    argv: tuple[str, ...], environ: Mapping[str, str], directory: Path, keep: tuple[int, ...] = (), stdin: int = DEVNULL
+) -> Spawned:
     with (directory / "stdout").open("ab") as stdout, (directory / "stderr").open("ab") as stderr:
         process = subprocess.Popen(
             argv,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=stdout,
             stderr=stderr,
             env=dict(environ),
