@@ -43,11 +43,6 @@ def looks_like_package(path: str) -> bool:
         return False
 
 
-def is_missing_package(path: str) -> bool:
-    """Whether a word names a package that is not there, which may be the whole failure."""
-    return path.endswith(".pt2") and "\0" not in path
-
-
 def children_of(pid: int) -> list[int]:
     """Running processes that ``pid`` has started."""
     found: list[int] = []
@@ -286,7 +281,7 @@ class ProcessObserver:
             text = os.fsdecode(word)
             for candidate in ("" if text.startswith("-") else text, text.partition("=")[2]):
                 path = os.path.join(cwd or "/", candidate)
-                if candidate and (self._is_package(path) or is_missing_package(path)):
+                if candidate and (self._is_package(path) or (path.endswith(".pt2") and "\0" not in path)):
                     self._note("named", os.path.normpath(path))
 
     def _files(self, folder: str) -> None:

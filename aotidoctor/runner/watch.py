@@ -205,7 +205,16 @@ class SignalWitness:
         self._pid = os.fork()
         if self._pid == 0:
             try:
-                _listen(write_end, relayed, parent, program)
+                most = os.sysconf("SC_OPEN_MAX")
+                os.closerange(0, write_end)
+                os.closerange(write_end + 1, min(most, 1 << 16))
+                while os.getppid() == parent:
+                    got = signal.sigtimedwait(relayed, _LOOK_EVERY_S)
+                    if got is not None:
+                        os.write(write_end, bytes([got.si_signo]))
+                    elif is_stopped(parent) and not is_stopped(program):
+                        # Nobody copies what it writes while we stand still.
+                        send_signal(parent, signal.SIGCONT)
             finally:
                 os._exit(0)
         os.close(write_end)
@@ -225,19 +234,6 @@ class SignalWitness:
         send_signal(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
         os.close(self._read_end)
-
-
-def _listen(write_end: int, relayed: frozenset[int], parent: int, program: int) -> None:
-    most = os.sysconf("SC_OPEN_MAX")
-    os.closerange(0, write_end)
-    os.closerange(write_end + 1, min(most, 1 << 16))
-    while os.getppid() == parent:
-        got = signal.sigtimedwait(relayed, _LOOK_EVERY_S)
-        if got is not None:
-            os.write(write_end, bytes([got.si_signo]))
-        elif is_stopped(parent) and not is_stopped(program):
-            # Nobody copies what it writes while we stand still.
-            send_signal(parent, signal.SIGCONT)
 
 
 def follow_program(

@@ -28,8 +28,10 @@ import torch
 from aotidoctor.model.answers import DeviceMemory
 from aotidoctor.model.jobs import InputsSource, Run, SaveInputs
 from aotidoctor.model.record import record
+from aotidoctor.worker.call_hooks.package_calls import trace_launches, traced_calls
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.load_package import LoadedModel, operator_exception
+from aotidoctor.worker.safe_load import load_inputs
 from aotidoctor.worker.tensors import (
     Visit,
     copy_leaf,
@@ -107,8 +109,6 @@ def write_back(tensor: Any, values: Any) -> None:
 
 def read_call(source: InputsSource | None, channel: Channel, files: dict[str, Any] | None = None) -> ModelCall:
     """Load the call whose inputs ``source`` names; ``files`` are those that were read, as of ``load_inputs``."""
-    from aotidoctor.worker.safe_load import load_inputs
-
     if source is None:
         raise ValueError("this job was given no inputs")
     if source.path is not None:
@@ -195,8 +195,6 @@ def make_calls(
     for number in range(1, observer.calls + 1):
         channel.enter(f"run{number}")
         # The number of calls traced before this call of the model: where its own begin.
-        from aotidoctor.worker.call_hooks.package_calls import traced_calls
-
         count = traced_calls()
         if count is not None:
             marks.append(count)
@@ -235,25 +233,21 @@ def resident_bytes() -> int:
     Pages of files are not counted: the host drops and reloads them at will, which made a healthy call look like a leak.
     """
     if not sys.platform.startswith("linux"):
-        return _peak_bytes()
+        # The most memory that this process had, on macOS and Windows, where the present figure needs native code.
+        if os.name != "nt":
+            import resource
+
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        # PROCESS_MEMORY_COUNTERS: two numbers of 32 bits, then eight of the size of a pointer; the first is the peak.
+        counters = (ctypes.c_size_t * 9)()
+        libraries: Any = vars(ctypes)["windll"]
+        process = ctypes.c_void_p(libraries.kernel32.GetCurrentProcess())
+        libraries.psapi.GetProcessMemoryInfo(process, ctypes.byref(counters), ctypes.sizeof(counters))
+        return int(counters[1])
     taken = _TAKEN.findall(Path("/proc/self/status").read_bytes())
     if taken:
         return sum(map(int, taken)) * 1024
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def _peak_bytes() -> int:
-    """The most memory that this process had, on macOS and Windows, where the present figure needs native code."""
-    if os.name != "nt":
-        import resource
-
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # PROCESS_MEMORY_COUNTERS: two numbers of 32 bits, then eight of the size of a pointer; the first is the peak.
-    counters = (ctypes.c_size_t * 9)()
-    libraries: Any = vars(ctypes)["windll"]
-    process = ctypes.c_void_p(libraries.kernel32.GetCurrentProcess())
-    libraries.psapi.GetProcessMemoryInfo(process, ctypes.byref(counters), ctypes.sizeof(counters))
-    return int(counters[1])
 
 
 def set_threads(count: int | None, channel: Channel) -> None:
@@ -320,17 +314,7 @@ def make_cuda_calls(model: LoadedModel, call: ModelCall, payload: Run, channel: 
     channel.put(variant=variant)
 
 
-def limit_file_size(limit: int) -> None:
-    """Limit files to ``limit`` bytes each from now on; Python ignores the signal, so that a longer write fails."""
-    import resource
-
-    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit if hard < 0 else min(limit, hard), hard))
-
-
 def _call_traced(model: LoadedModel, call: ModelCall, payload: Run, channel: Channel) -> None:
-    from aotidoctor.worker.call_hooks.package_calls import trace_launches
-
     channel.enter("trace")
     launches = trace_launches(model.directory, channel)
     if launches is None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from torch.utils._pytree import tree_map_only
 from aotidoctor.model.jobs import Recompile
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.tensors import short_name
-from aotidoctor.worker.user_code import load_setup
+from aotidoctor.worker.user_code import attribute_replaced, load_setup
 
 # The compiler's bisect switch.
 _MOST_STEPS = 20_000
@@ -72,28 +72,16 @@ def count_steps(switch: dict[str, Any] | None) -> Iterator[dict[str, list[dict[s
             found.append(_describe_step(backend, debug_info))
         return (no_passes and subsystem in _PASSES) or original.__func__(cls, backend, subsystem, debug_info)
 
-    bisector.disable_subsystem = classmethod(disable_subsystem)
-    try:
-        with _operators_without_decomposition(switch):
-            yield steps
-    finally:
-        bisector.disable_subsystem = original
+    with attribute_replaced(bisector, "disable_subsystem", classmethod(disable_subsystem)), ExitStack() as stack:
+        if switch is not None and switch["subsystem"] == "decomposition":
+            # Operators whose decomposition is off are called as they are, which the compiler refuses where one exists.
+            from torch._inductor import graph
 
-
-@contextmanager
-def _operators_without_decomposition(switch: dict[str, Any] | None) -> Iterator[None]:
-    """Call operators whose decomposition is off as they are; the compiler refuses that where a decomposition exists."""
-    if switch is None or switch["subsystem"] != "decomposition":
-        yield
-        return
-    from torch._inductor import graph
-
-    original = graph.make_fallback
-    graph.make_fallback = lambda *args, **options: original(*args, **{**options, "override_decomp": True})
-    try:
-        yield
-    finally:
-        graph.make_fallback = original
+            make, always = graph.make_fallback, {"override_decomp": True}
+            stack.enter_context(
+                attribute_replaced(graph, "make_fallback", lambda *args, **options: make(*args, **options | always))
+            )
+        yield steps
 
 
 def _describe_step(backend: str, debug_info: Any) -> dict[str, str]:

@@ -17,8 +17,8 @@ import logging
 import mmap
 import typing
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,37 +29,40 @@ from aotidoctor.readers.package.blob import path_blob
 from aotidoctor.readers.package.zip_archive import STORED, ZipEntry, read_zip_directory
 from aotidoctor.worker.call import ModelCall, read_call
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.user_code import load_setup
+from aotidoctor.worker.float64.float64_run import program_leaves
+from aotidoctor.worker.user_code import attribute_replaced, load_setup
 
 # Weights as views of the file, for torch.export.load to use in place of copies.
 _ALIGNMENT = 16
 _Build = Callable[[Any, Any, str], dict[str, Any]]
 
 
-@contextmanager
-def map_payloads(path: Path) -> Iterator[None]:
+def map_payloads(path: Path) -> AbstractContextManager[None]:
     """Let ``torch.export.load(path)`` map the members that it can; torch before 2.9 copies all of them, as always."""
     try:
         from torch.export.pt2_archive import _package
     except ImportError:
-        yield
-        return
+        return nullcontext()
     original = getattr(_package, "_build_file_map", None)
     build = _builder(original, path) if original is not None else None
-    if build is None:
-        yield
-        return
-    _package._build_file_map = build
-    try:
-        yield
-    finally:
-        _package._build_file_map = original
+    return nullcontext() if build is None else attribute_replaced(_package, "_build_file_map", build)
 
 
 def _builder(original: _Build, path: Path) -> _Build | None:
     """Stand-in for torch's ``_build_file_map`` (member name -> flat tensor); None where nothing can be mapped."""
     try:
-        members = _members(path)
+        # The members that can be mapped, by their names below the archive's only folder.
+        directory = read_zip_directory(path_blob(str(path), path.stat().st_size))
+        entries = directory.entries if directory is not None else ()
+        names = Counter(entry.name.partition("/")[2] for entry in entries)
+        members = {
+            name: entry
+            for entry in entries
+            if names[name := entry.name.partition("/")[2]] == 1
+            and entry.method == STORED
+            and entry.size == entry.compressed > 0
+            and not (entry.encrypted or entry.mismatch)
+        }
         with path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     except (OSError, ValueError):
@@ -82,21 +85,6 @@ def _builder(original: _Build, path: Path) -> _Build | None:
     return build
 
 
-def _members(path: Path) -> dict[str, ZipEntry]:
-    """The members that can be mapped, by their names below the archive's only folder."""
-    directory = read_zip_directory(path_blob(str(path), path.stat().st_size))
-    entries = directory.entries if directory is not None else ()
-    names = Counter(entry.name.partition("/")[2] for entry in entries)
-    return {
-        name: entry
-        for entry in entries
-        if names[name := entry.name.partition("/")[2]] == 1
-        and entry.method == STORED
-        and entry.size == entry.compressed > 0
-        and not (entry.encrypted or entry.mismatch)
-    }
-
-
 def _map_member(data: mmap.mmap, entry: ZipEntry, meta: Any) -> Any:
     """A flat tensor over a member's bytes; None where torch must make it."""
     from torch.export.pt2_archive import _package
@@ -116,8 +104,7 @@ _LONGEST = 400
 _SCHEMA = "torch._export.serde.schema"
 
 
-@contextmanager
-def _known_type_hints() -> Iterator[None]:
+def _known_type_hints() -> AbstractContextManager[None]:
     """Let torch find out the types of each class of its schema once, not for each object: a quarter of the time."""
     original, known = typing.get_type_hints, dict[Any, dict[str, Any]]()
 
@@ -128,11 +115,7 @@ def _known_type_hints() -> Iterator[None]:
             known[obj] = original(obj, *args, **options)
         return known[obj]
 
-    typing.get_type_hints = get_type_hints
-    try:
-        yield
-    finally:
-        typing.get_type_hints = original
+    return attribute_replaced(typing, "get_type_hints", get_type_hints)
 
 
 class _ExceptionCollector(logging.Handler):
@@ -229,8 +212,6 @@ def _is_size(value: Any) -> bool:
 def _values(program: Any, call: ModelCall) -> dict[str, Any]:
     """Values that plain PyTorch computes for the nodes, by name; none behind a node that raises."""
     from torch.fx.node import map_arg
-
-    from aotidoctor.worker.float64.float64_run import program_leaves
 
     flat = iter(program_leaves(program.call_spec.in_spec, call))
     specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs}

@@ -99,7 +99,11 @@ def demo_build(payload: DemoBuild, channel: Channel) -> dict[str, Any]:
     folder = Path(payload.folder)
     channel.enter("export")
     x, affine, ids = _inputs()
-    exported = _export_ranker(x, affine, ids)
+    names: dict[str, Any] = {"__name__": "model"}
+    exec(compile(MODEL, SOURCE, "exec"), names)  # noqa: S102 - our own text
+    batch = torch.export.Dim("batch", min=2, max=64)
+    shapes = {"x": {0: batch}, "affine": {"scale": None, "shift": None}, "ids": {0: batch}}
+    exported = torch.export.export(names["ranker"](), (x, affine), {"ids": ids}, dynamic_shapes=shapes)
     separate = payload.part == "separate_weights"
     if not separate:
         (folder / SOURCE).write_text(MODEL, encoding="utf-8")
@@ -115,17 +119,13 @@ def demo_build(payload: DemoBuild, channel: Channel) -> dict[str, Any]:
         inductor_configs={**QUICK, **SOURCE_LINES, **(WEIGHTS_BESIDE if separate else {})},
     )
     if not separate:
-        _serve(folder)
+        # Make a model folder as Triton expects it.
+        version = folder / "served" / "ranker" / "1"
+        version.mkdir(parents=True)
+        (version.parent / "config.pbtxt").write_text(CONFIG, encoding="utf-8")
+        shutil.copyfile(folder / PACKAGE, version / PACKAGE)
         _crash(folder)
     return {"torch": torch.__version__}
-
-
-def _serve(folder: Path) -> None:
-    """Make a model folder as Triton expects it."""
-    version = folder / "served" / "ranker" / "1"
-    version.mkdir(parents=True)
-    (version.parent / "config.pbtxt").write_text(CONFIG, encoding="utf-8")
-    shutil.copyfile(folder / PACKAGE, version / PACKAGE)
 
 
 def _crash(folder: Path) -> None:
@@ -163,11 +163,3 @@ def _with_bad_id(ids: Any) -> Any:
 
 def _save(path: Path, x: Any, affine: dict[str, Any], ids: Any) -> None:
     torch.save({"args": (x, affine), "kwargs": {"ids": ids}}, path)
-
-
-def _export_ranker(x: Any, affine: dict[str, Any], ids: Any) -> Any:
-    names: dict[str, Any] = {"__name__": "model"}
-    exec(compile(MODEL, SOURCE, "exec"), names)  # noqa: S102 - our own text
-    batch = torch.export.Dim("batch", min=2, max=64)
-    shapes = {"x": {0: batch}, "affine": {"scale": None, "shift": None}, "ids": {0: batch}}
-    return torch.export.export(names["ranker"](), (x, affine), {"ids": ids}, dynamic_shapes=shapes)

@@ -203,11 +203,6 @@ def _import_behind() -> None:
     gc.enable()
 
 
-def offer_keeper(link: socket.socket) -> None:
-    """Let this process make a keeper, which will get its commands over ``link``."""
-    _links.append(link)
-
-
 def start_keeper(serve_request: ServeRequest) -> int | None:
     """Fork the keeper, which calls ``serve_request`` for each request it gets; its pid, None where there is none."""
     if not _links:
@@ -378,7 +373,8 @@ def _fork(
         for end in (link, ours, *keepers.values()):
             end.close()
         if command.get("keep"):
-            offer_keeper(theirs)
+            # Let this process make a keeper, which will get its commands over ``link``.
+            _links.append(theirs)
         serve(Path(command["fork"]), forked=True)
 
     answer = fork_child(children, become)

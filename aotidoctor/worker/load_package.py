@@ -36,6 +36,7 @@ from torch.utils import _pytree as pytree
 from aotidoctor.model.jobs import Run
 from aotidoctor.model.run import portable
 from aotidoctor.model.torch_names import scalar_type
+from aotidoctor.worker.call_hooks.package_calls import call_around, call_slot
 from aotidoctor.worker.channel import Channel
 
 # The folder that the loader unpacks into.
@@ -47,11 +48,6 @@ _folders: list[str] = []
 
 def follow_unpacking(channel: Channel) -> None:
     """Report each folder from now on to ``channel``, as ``unpacked``; not needed where the loader heeds TMPDIR."""
-    address = slot_address()
-    if address is None:
-        return
-    from aotidoctor.worker.call_hooks.package_calls import call_around
-    from aotidoctor.worker.call_hooks.slots import HooksUnavailableError
 
     def make(real: Any, template: int) -> int | None:
         made: int | None = real(template)
@@ -60,10 +56,7 @@ def follow_unpacking(channel: Channel) -> None:
             channel.put(unpacked=_folders)
         return made
 
-    try:
-        call_around(address, _MAKE, make)
-    except HooksUnavailableError as error:
-        channel.warn(f"what a failed load leaves in /tmp is not removed: {error}")
+    call_around(slot_address(), _MAKE, make, channel, "what a failed load leaves in /tmp is not removed")
 
 
 def newest_unpacked() -> Path:
@@ -98,8 +91,6 @@ def slot_address() -> int | None:
     """Address of libtorch's slot for ``mkdtemp``; None where it is not needed, or not found."""
     if torch_release() >= FIRST_BELOW_TMPDIR or portable(os.environ):
         return None
-    from aotidoctor.worker.call_hooks.package_calls import call_slot
-
     return call_slot("mkdtemp")
 
 

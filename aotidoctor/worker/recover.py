@@ -236,7 +236,11 @@ def recover(payload: Run, channel: Channel) -> dict[str, Any]:
     with tempfile.TemporaryFile() as scratch:
         caller = ComplaintCaller(model.loader.run, scratch)
         if result.get("n_inputs") is None:
-            result["n_inputs"] = _count_inputs(caller, result["problems"])
+            # The number of inputs from the complaint about far too many.
+            found = _COUNT.search(caller.complaint([caller.nothing()] * _TOO_MANY))
+            if found is None:
+                result["problems"].append("the number of inputs could not be determined")
+            result["n_inputs"] = int(found[1]) if found is not None else None
         if library_contains(library, CHECK_INPUTS.encode()):
             guarded = library_contains(library, b"unmatched device type")
             _probe_inputs(caller, result, channel, payload, guarded=guarded)
@@ -247,14 +251,6 @@ def recover(payload: Run, channel: Channel) -> dict[str, Any]:
         result["calls"] = caller.calls
     result.pop("names", None)
     return result
-
-
-def _count_inputs(caller: ComplaintCaller, problems: list[str]) -> int | None:
-    """The number of inputs from the complaint about far too many."""
-    found = _COUNT.search(caller.complaint([caller.nothing()] * _TOO_MANY))
-    if found is None:
-        problems.append("the number of inputs could not be determined")
-    return int(found[1]) if found is not None else None
 
 
 def _probe_inputs(

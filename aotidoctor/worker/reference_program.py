@@ -19,9 +19,11 @@ import torch
 from aotidoctor.model.case import user_function
 from aotidoctor.model.jobs import Job, UserCode
 from aotidoctor.model.record import record
+from aotidoctor.readers.package.read_package import read_damage
 from aotidoctor.readers.package.zip_archive import DEFAULT_CRC_LIMIT
 from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.refused_values import refused_values
 from aotidoctor.worker.tensors import describe, result_tensors
 from aotidoctor.worker.user_code import load_setup, users_directory
 from aotidoctor.worker.weights import program_tensors
@@ -73,8 +75,6 @@ def load_reference(spec: str, channel: Channel, *, crc_limit: int = DEFAULT_CRC_
 
 def damage_error(spec: str, channel: Channel, *, crc_limit: int = DEFAULT_CRC_LIMIT) -> ValueError | None:
     """The damage of an exported program: PyTorch compares no checksum, and it would pass for the package's fault."""
-    from aotidoctor.readers.package.read_package import read_damage
-
     damage = None if user_function(spec) is not None else read_damage(str(channel.user_cwd / spec), crc_limit)
     return ValueError(f"{spec} {damage}") if damage else None
 
@@ -117,8 +117,6 @@ def call_reference(reference: LoadedReference, call: ModelCall) -> tuple[dict[st
         with torch.no_grad():
             theirs = reference.call(*call.args, **call.kwargs)
     except Exception as error:
-        from aotidoctor.worker.refused_values import refused_values
-
         refused = refused_values(reference.call, call, str(error))
         refused["always"] = _refuses_its_examples(reference, str(error))
         return {"error": error_text(error), "where": users_line(error), "refused": refused}, None

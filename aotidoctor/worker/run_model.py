@@ -36,11 +36,12 @@ from aotidoctor.model.artifact import RUNNABLE_KINDS
 from aotidoctor.model.jobs import ExecutorchRun, Run
 from aotidoctor.model.printer_lines import KEPT, SAVED_FILE, SAVED_FILES
 from aotidoctor.model.run import PRIVATE_PREFIX
-from aotidoctor.worker.call import ModelCall, limit_file_size, make_calls, make_cuda_calls, read_call, set_threads
+from aotidoctor.worker.call import ModelCall, make_calls, make_cuda_calls, read_call, set_threads
+from aotidoctor.worker.call_hooks.package_calls import call_around, call_slot, start_trace
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.forkserver import keep_files, start_keeper
 from aotidoctor.worker.load_package import DEFAULT_TMPDIR, LoadedModel, load_compiled, load_model
-from aotidoctor.worker.sandbox import confine_run
+from aotidoctor.worker.sandbox import confine_run, limit_file_size
 from aotidoctor.worker.serve import fill_new_memory, heap_checks_loaded
 from aotidoctor.worker.tensors import describe, digest, result_tensors, walk_call
 from aotidoctor.worker.treatments import treat
@@ -215,8 +216,6 @@ def _trace(model: LoadedModel, payload: Run, channel: Channel) -> None:
     """Record every call of the compiled code from now on, if the payload requests it."""
     if not payload.trace:
         return
-    from aotidoctor.worker.call_hooks.package_calls import start_trace
-
     channel.enter("trace")
     start_trace(model.directory, channel)
 
@@ -374,13 +373,7 @@ def _use_compile_cache(tmpdir: str) -> bool:
 
 def _time_opening(channel: Channel) -> list[tuple[float, float]]:
     """Times at which each opening of compiled code by libtorch began and ended, filled from now on."""
-    from aotidoctor.worker.call_hooks.package_calls import call_around, call_slot
-    from aotidoctor.worker.call_hooks.slots import HooksUnavailableError
-
     times: list[tuple[float, float]] = []
-    address = call_slot("dlopen")
-    if address is None:
-        return times
 
     def opening(real: Any, name: int | None, flags: int) -> int | None:
         began = time.monotonic()
@@ -390,10 +383,7 @@ def _time_opening(channel: Channel) -> list[tuple[float, float]]:
             times.append((began, time.monotonic()))
         return handle
 
-    try:
-        call_around(address, _OPEN, opening)
-    except HooksUnavailableError as error:
-        channel.warn(f"unpacking and linking could not be separated: {error}")
+    call_around(call_slot("dlopen"), _OPEN, opening, channel, "unpacking and linking could not be separated")
     return times
 
 

@@ -31,6 +31,8 @@ from aotidoctor.readers.contract.written_constants import MOST, constant_numbers
 from aotidoctor.readers.package.zip_archive import QUICK_CRC_LIMIT
 from aotidoctor.worker.call import ModelCall, read_call
 from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.float64.float64_judge import judge
+from aotidoctor.worker.float64.float64_run import restore_buffers, snapshot_buffers
 from aotidoctor.worker.load_package import LoadedModel
 from aotidoctor.worker.reference_program import (
     LoadedReference,
@@ -107,8 +109,6 @@ def put_written_constants(
     Returns the constants by name, each with the package's value and the module's own, and the facts of ``compared``;
     None without an agreement. The module is left as it was.
     """
-    from aotidoctor.worker.float64.float64_run import restore_buffers
-
     own = {
         **dict(module.named_parameters(remove_duplicate=False)),
         **dict(module.named_buffers(remove_duplicate=False)),
@@ -244,8 +244,6 @@ def _compare_calls(
     channel: Channel,
 ) -> OutputFacts:
     """Call the reference and compare; differences of written constants are added to ``weights``."""
-    from aotidoctor.worker.float64.float64_run import snapshot_buffers
-
     saved, ours = outputs
     given = saved or call
     again, before = given.copy(), given.digests()
@@ -356,9 +354,6 @@ def _judge_outputs(
     elif call is None:
         facts["float64"] = {"problem": "the inputs are too big to be copied"}
     else:
-        from aotidoctor.worker.float64.float64_judge import judge
-        from aotidoctor.worker.float64.float64_run import restore_buffers
-
         # The float64 run may be too slow or too big: the facts so far are sent first.
         settled = {**copy.deepcopy(facts), "float64": {"problem": "it did not finish"}}
         settle_verdicts(settled)

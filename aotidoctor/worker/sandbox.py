@@ -224,10 +224,15 @@ def confine_replay(payload: Run, channel: Channel) -> None:
     channel.keep_open()
     if not _report(channel, files=confine_files([channel.run_dir]), calls=confine_calls()):
         with suppress(ImportError, ValueError, OSError):
-            import resource
+            limit_file_size(MAX_RESULT_BYTES)
 
-            hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-            resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_RESULT_BYTES, hard))
+
+def limit_file_size(limit: int) -> None:
+    """Limit files to ``limit`` bytes each from now on; Python ignores the signal, so that a longer write fails."""
+    import resource
+
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit if hard < 0 else min(limit, hard), hard))
 
 
 def confine_run(payload: Run, channel: Channel) -> None:

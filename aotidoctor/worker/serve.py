@@ -86,21 +86,6 @@ def become_subreaper() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def no_core_file() -> None:
-    """Disable core files, both on disk and through a core handler."""
-    # 1 and not 0: only 1 also stops a handler that the kernel feeds through a pipe (fs/coredump.c).
-    import resource
-
-    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
-    resource.setrlimit(resource.RLIMIT_CORE, (1 if hard != 0 else 0, hard))
-
-
-def first_choice_of_oom_killer() -> None:
-    """Make this process the first victim when memory runs out, not the parent or the forkserver."""
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
-
-
 def set_marker(token: str) -> None:
     """Put ``token`` where ``/proc/<pid>/environ`` shows it, for this process and all that it starts.
 
@@ -214,10 +199,16 @@ def _serve(request: dict[str, Any], channel: Channel, run_dir: Path, *, forked: 
     else:
         die_with_parent(request["parent"])
         set_marker(request["token"])
-        no_core_file()
+        # No core file. 1 and not 0: only 1 also stops a handler that the kernel feeds through a pipe (fs/coredump.c).
+        import resource
+
+        hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        resource.setrlimit(resource.RLIMIT_CORE, (1 if hard != 0 else 0, hard))
         if not forked:
             stand_between(request["parent"])
-        first_choice_of_oom_killer()
+        # The first victim when memory runs out, not the parent or the forkserver.
+        with suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
         if request["debugger"] or request["stacks"]:
             # Let any process of this user trace this one: with Yama only a parent may, and gdb is a sibling.
             ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANY, 0, 0, 0)

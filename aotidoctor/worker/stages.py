@@ -20,6 +20,7 @@ import copy
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -34,6 +35,8 @@ from aotidoctor.model.record import record
 from aotidoctor.worker.call import ModelCall, read_call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.compile_program import compiler_decompositions, save_program
+from aotidoctor.worker.float64.float64_judge import PACKAGE_WRONG, judge, judge_leaf
+from aotidoctor.worker.float64.float64_run import is_random, program_leaves, restore_buffers, snapshot_buffers, widen
 from aotidoctor.worker.reference_program import (
     LoadedReference,
     call_reference,
@@ -51,6 +54,7 @@ from aotidoctor.worker.tensors import (
     settle_verdicts,
 )
 from aotidoctor.worker.user_code import load_setup
+from aotidoctor.worker.values.match_values import Candidates, program_value, source_place
 
 _SEED = 0
 _MOST_OPERATORS = 20_000
@@ -79,8 +83,6 @@ def stage(payload: Stage, channel: Channel) -> dict[str, Any]:
     facts = compare_outputs(ours, theirs, Tolerances())
     leaves = [leaf for leaf in facts["outputs"] if leaf["what"] in (None, "values", "nan") and "needed" in leaf]
     if not all(leaf["agrees"] for leaf in leaves):
-        from aotidoctor.worker.float64.float64_judge import judge
-
         facts["float64"] = judge(before, way.call.copy() or way.call, (ours, theirs), leaves)
     settle_verdicts(facts)
     if facts["agrees"]:
@@ -114,7 +116,7 @@ class _Way:
         """A stage by its name; ``before`` is the program that is decomposed."""
         if name == "decomposed" and before is not None:
             # Some decompositions take it for imported.
-            import torch._inductor.lowering
+            import_module("torch._inductor.lowering")
 
             made = before.program.run_decompositions(compiler_decompositions())
             return LoadedReference(call=made.module(), program=made)
@@ -186,8 +188,6 @@ def _take_weights(model: LoadedReference, program: LoadedReference) -> list[str]
 
 
 def _call(reference: LoadedReference, call: ModelCall) -> tuple[dict[str, Any], Any]:
-    from aotidoctor.worker.float64.float64_run import restore_buffers, snapshot_buffers
-
     torch.manual_seed(_SEED)
     # The decomposed program has the buffers of the one before, which a call may write to.
     state = snapshot_buffers(reference.call) if isinstance(reference.call, torch.nn.Module) else []
@@ -200,8 +200,6 @@ def _call(reference: LoadedReference, call: ModelCall) -> tuple[dict[str, Any], 
 
 # The operator of the model whose values the program never has.
 def _first_missing(before: LoadedReference, made: LoadedReference, call: ModelCall) -> dict[str, Any]:
-    from aotidoctor.worker.values.match_values import Candidates
-
     theirs = _record_operators(made.call, call)
     candidates = Candidates()
     candidates.add(theirs)
@@ -224,15 +222,17 @@ def _first_missing(before: LoadedReference, made: LoadedReference, call: ModelCa
 
 def _record_operators(function: Callable[..., Any], call: ModelCall) -> list[Any]:
     """The results of all operators of one call, each with the line of the user's code."""
-    from aotidoctor.worker.values.match_values import program_value
-
     found: list[Any] = []
 
     class Recorder(TorchDispatchMode):  # type: ignore[misc,unused-ignore]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             result = func(*args, **(kwargs or {}))
             if len(found) < _MOST_OPERATORS:
-                where = _users_place()
+                # The innermost frame that is not PyTorch's or ours.
+                frame: FrameType | None = sys._getframe(1)
+                while frame is not None and not is_users_file(frame.f_code.co_filename):
+                    frame = frame.f_back
+                where = None if frame is None else f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
                 tensors = [one for one in tree_leaves(result) if isinstance(one, torch.Tensor) and one.numel()]
                 found.extend(program_value(str(func), str(func), where, one) for one in tensors)
             return result
@@ -244,19 +244,8 @@ def _record_operators(function: Callable[..., Any], call: ModelCall) -> list[Any
     return found
 
 
-def _users_place() -> str | None:
-    """``model.py:12`` of the innermost frame that is not PyTorch's or ours."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and not is_users_file(frame.f_code.co_filename):
-        frame = frame.f_back
-    return None if frame is None else f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
-
-
 # The operator whose decomposition gives other values than the operator itself.
 def _wrong_decomposition(program: Any, call: ModelCall) -> dict[str, Any]:
-    from aotidoctor.worker.float64.float64_run import is_random, program_leaves
-    from aotidoctor.worker.values.match_values import source_place
-
     table = compiler_decompositions()
     wrong: list[dict[str, Any]] = []
 
@@ -304,9 +293,6 @@ def _clone(value: Any) -> Any:
 
 def _differs(made: Any, own: Any, func: Any, args: Any, kwargs: Any) -> str | None:
     """The dtype of the operator's result, if the decomposition gives other values or another dtype; else None."""
-    from aotidoctor.worker.float64.float64_judge import PACKAGE_WRONG, judge_leaf
-    from aotidoctor.worker.float64.float64_run import widen
-
     exact: dict[str, Any] = {}
     with suppress(Exception):
         wide = tree_map(widen, (args, kwargs))

@@ -33,6 +33,18 @@ def users_directory(channel: Channel) -> Iterator[None]:
         os.chdir(private)
 
 
+@contextlib.contextmanager
+def attribute_replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Give ``owner``, a module or class of PyTorch, another ``name`` until the end of the block."""
+    # That of a class method is not what ``getattr`` gives.
+    original = vars(owner).get(name, getattr(owner, name))
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)
+
+
 def load_setup(payload: Job, channel: Channel) -> Any:
     """Load the operator libraries, then the setup module: a ``.py`` file or a module's name; None if there is none."""
     code = payload.code

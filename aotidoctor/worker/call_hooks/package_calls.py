@@ -221,15 +221,19 @@ def call_slot(function: str) -> int | None:
     return None
 
 
-def call_around(slot: int, prototype: Any, around: Callable[..., Any]) -> None:
-    """Let libtorch call ``around(function, ...)`` instead of the C function that ``slot`` leads to.
+def call_around(slot: int | None, prototype: Any, around: Callable[..., Any], channel: Channel, lost: str) -> None:
+    """Let libtorch call ``around(function, ...)`` instead of the C function that ``slot`` leads to, if there is a slot.
 
-    Raises:
-        HooksUnavailableError: as ``point_slots``.
+    Where that cannot be done, a warning says what is ``lost``.
     """
+    if slot is None:
+        return
     callback = prototype(partial(around, prototype(ctypes.c_uint64.from_address(slot).value)))
     _around_functions.append(callback)
-    point_slots({slot: ctypes.cast(callback, ctypes.c_void_p).value or 0})
+    try:
+        point_slots({slot: ctypes.cast(callback, ctypes.c_void_p).value or 0})
+    except HooksUnavailableError as error:
+        channel.warn(f"{lost}: {error}")
 
 
 # The CUDA driver that the package calls, found by the address in the package's own slots.

@@ -28,6 +28,7 @@ from aotidoctor.readers.contract.wrapper_statements import read_statements
 from aotidoctor.readers.contract.wrapper_text import find_sections
 from aotidoctor.readers.package.constants import read_constants
 from aotidoctor.readers.package.read_package import read_artifact
+from aotidoctor.worker import reference_program, run_reference
 from aotidoctor.worker.call import ModelCall, read_call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.emulation.engine import EmulationEngine, kernel_functions
@@ -43,6 +44,7 @@ from aotidoctor.worker.emulation.storage import (
 )
 from aotidoctor.worker.emulation.wrapper import LostValue, Replay
 from aotidoctor.worker.sandbox import confine_replay
+from aotidoctor.worker.tensors import describe, digest, rebuild_result
 from aotidoctor.worker.treatments import treat
 from aotidoctor.worker.user_code import load_setup
 from aotidoctor.worker.values.match_values import Candidates, reference_candidates
@@ -251,8 +253,6 @@ def emulate(payload: Run, channel: Channel) -> dict[str, Any]:
 
 def _run(job: EmulationJob) -> None:
     """Run the passes; report the outputs, and how they differ from the reference's."""
-    from aotidoctor.worker.tensors import describe, digest
-
     payload, channel, call = job.payload, job.channel, job.call
     if payload.watch is not None and payload.watch.reference:
         job = replace(job, candidates=reference_candidates(payload, call, channel)[0])
@@ -268,7 +268,17 @@ def _run(job: EmulationJob) -> None:
     ]
     channel.put(emulation=done.result(), outputs=[described])
     if payload.reference and all(tensor is not None for _, tensor in done.outputs):
-        _compare(payload, call, dict(done.outputs), channel)
+        # Compare the outputs with the reference's, in the structure of the reference's result.
+        channel.enter("reference")
+        ours: Any = None
+        with suppress(Exception):
+            reference_program.share_reference(payload.reference or "", channel)
+            program = reference_program.load_reference(payload.reference or "", channel)
+            theirs = reference_program.call_reference(program, call.copy() or call)[1]
+            ours = rebuild_result(theirs, dict(done.outputs).get) if theirs is not None else None
+        # What failed here fails again there, and is reported.
+        model: Any = _NoModel()
+        channel.put(**run_reference.check_reference(payload, model, call, (None, ours), channel))
     if kept is not None:
         with kept:
             torch.save({path: None if tensor is None else tensor.clone() for path, tensor in done.outputs}, kept)
@@ -282,20 +292,3 @@ class _NoModel:
         if name.startswith("__"):
             raise AttributeError(name)
         raise LookupError("the package was emulated, not loaded")
-
-
-def _compare(payload: Run, call: ModelCall, outputs: dict[str, Any], channel: Channel) -> None:
-    """Compare the outputs with the reference's, in the structure of the reference's result."""
-    from aotidoctor.worker import reference_program, run_reference
-    from aotidoctor.worker.tensors import rebuild_result
-
-    channel.enter("reference")
-    ours: Any = None
-    with suppress(Exception):
-        reference_program.share_reference(payload.reference or "", channel)
-        program = reference_program.load_reference(payload.reference or "", channel)
-        theirs = reference_program.call_reference(program, call.copy() or call)[1]
-        ours = rebuild_result(theirs, outputs.get) if theirs is not None else None
-    # What failed here fails again there, and is reported.
-    model: Any = _NoModel()
-    channel.put(**run_reference.check_reference(payload, model, call, (None, ours), channel))

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from aotidoctor.model.record import record
-from aotidoctor.worker.tensors import dtype_name
+from aotidoctor.worker.tensors import describe, dtype_name
 from aotidoctor.worker.values.match_values import Candidates
 
 
@@ -438,8 +438,6 @@ class FollowedCalls:
 
 
 def _facts(tensor: WrapperTensor) -> dict[str, Any]:
-    from aotidoctor.worker.tensors import describe
-
     facts = describe("", tensor.torch(), values=True)
     del facts["path"]
     return facts

@@ -87,7 +87,12 @@ def judge_leaf(ours: Any, theirs: Any, exact: Any, moved: list[Any] | None) -> d
     fragile = torch.zeros(exact.shape, dtype=torch.bool)
     for one in usable:
         fragile |= torch.isfinite(one) != torch.isfinite(exact)
-    unit = unit_of(exact, theirs.dtype)
+    # One unit of error for each element of ``exact``.
+    about = torch.finfo(theirs.dtype)
+    size = torch.where(torch.isfinite(exact), exact.abs(), 0.0)
+    nonzero = size[size > 0]
+    middle = float(nonzero.median()) if nonzero.numel() else 0.0
+    unit = size.clamp(min=max(middle, about.tiny), max=about.max) * about.eps
     held = exact.to(theirs.dtype).double()
     package = _error(ours, exact, held, unit, fragile)
     reference = _error(theirs, exact, held, unit, fragile)
@@ -105,15 +110,6 @@ def judge_leaf(ours: Any, theirs: Any, exact: Any, moved: list[Any] | None) -> d
     verdict = verdict_of(package, reference, allowed)
     reason = "both are further from float64 than rounding explains" if verdict == UNKNOWN else None
     return {"judged": verdict, "reason": reason, "allowed": allowed.largest, **numbers}
-
-
-def unit_of(exact: Any, dtype: Any) -> Any:
-    """One unit of error for each element of ``exact``, as defined above."""
-    about = torch.finfo(dtype)
-    size = torch.where(torch.isfinite(exact), exact.abs(), 0.0)
-    nonzero = size[size > 0]
-    middle = float(nonzero.median()) if nonzero.numel() else 0.0
-    return size.clamp(min=max(middle, about.tiny), max=about.max) * about.eps
 
 
 def allowed_of(noise: RoundingError | None, dtype: Any) -> RoundingError:

@@ -52,19 +52,15 @@ class _Finder:
         def exec_module(module: Any) -> None:
             execute(module)
             with suppress(Exception):
-                _change(module)
+                # The class of a loaded package and the function that makes one, each in the module that defines it.
+                model, load = getattr(module, "AOTICompiledModel", None), getattr(module, "load_package", None)
+                if model is not None and model.__module__ == module.__name__:
+                    model.__call__ = _recorded(model.__call__)
+                if load is not None and load.__module__ == module.__name__:
+                    module.load_package = _remembered(load)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
-
-
-def _change(module: Any) -> None:
-    """Wrap the class of a loaded package and the function that makes one, each in the module that defines it."""
-    model, load = getattr(module, "AOTICompiledModel", None), getattr(module, "load_package", None)
-    if model is not None and model.__module__ == module.__name__:
-        model.__call__ = _recorded(model.__call__)
-    if load is not None and load.__module__ == module.__name__:
-        module.load_package = _remembered(load)
 
 
 def _remembered(load: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,7 +108,9 @@ def _write(stem: str, state: str, model: Any, args: Any, kwargs: Any) -> bool:
             _put(f"{stem}.problem", f"its arguments contain {size:,} bytes; at most {_MOST_BYTES:,} are kept")
             return False
         torch.save({"args": args, "kwargs": kwargs}, f"{stem}.part")
-        _remove(stem)
+        for name in ("entered.pt", "raised.pt", "returned.pt", "problem"):
+            with suppress(OSError):
+                os.unlink(f"{stem}.{name}")  # noqa: PTH108 - see _put
         os.replace(f"{stem}.part", f"{stem}.{state}.pt")  # noqa: PTH105 - see _put
     except Exception as error:
         with suppress(OSError):
@@ -136,12 +134,6 @@ def _tensors(tree: Any, kind: type, depth: int = 0) -> list[Any]:
 def _put(path: str, text: str) -> None:
     with open(path, "w", encoding="utf-8", errors="replace") as stream:  # noqa: PTH123 - the start of every process
         stream.write(text)
-
-
-def _remove(stem: str) -> None:
-    for name in ("entered.pt", "raised.pt", "returned.pt", "problem"):
-        with suppress(OSError):
-            os.unlink(f"{stem}.{name}")  # noqa: PTH108 - see _put
 
 
 def _rename(stem: str, state: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from aotidoctor.model.jobs import InputsSource
+from aotidoctor.worker.safe_load import load_inputs
 from aotidoctor.worker.tensors import dtype_name, walk_call
 
 
@@ -86,8 +87,6 @@ def to_tensor(step: Step, leaf: Any) -> Any:
 
 def make_tensor(document: Any) -> Any:
     """Make a tensor from its JSON description, with or without the key ``tensor`` around it."""
-    from aotidoctor.worker.safe_load import load_inputs
-
     leaf = document if isinstance(document, dict) and "tensor" in document else {"tensor": document}
     made, _ = load_inputs(InputsSource(document={"args": [leaf], "kwargs": {}}))
     return made[0]

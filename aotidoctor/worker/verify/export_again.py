@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -31,10 +31,11 @@ from aotidoctor.model.record import record
 from aotidoctor.worker.call import ModelCall, read_call
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.compile_program import use_compiler_cache
+from aotidoctor.worker.cut_program import load_program
 from aotidoctor.worker.reference_program import load_reference, users_line
 from aotidoctor.worker.stages import as_module, copy_of
 from aotidoctor.worker.tensors import compare_outputs, settle_verdicts
-from aotidoctor.worker.user_code import load_setup
+from aotidoctor.worker.user_code import attribute_replaced, load_setup
 from aotidoctor.worker.verify.graph_rules import has_fake
 from aotidoctor.worker.verify.program_view import leaf_examples, user_inputs
 
@@ -90,8 +91,7 @@ def run_function(spec: str, channel: Channel, given: ModelCall | None = None) ->
     return FunctionRun(returned=made, exported=noted[-1] if noted else None)
 
 
-@contextmanager
-def _note_exports(noted: list[ExportCall]) -> Iterator[None]:
+def _note_exports(noted: list[ExportCall]) -> AbstractContextManager[None]:
     original = torch.export.export
 
     def export(mod: Any, args: Any, kwargs: Any = None, *, dynamic_shapes: Any = None, **options: Any) -> Any:
@@ -106,11 +106,7 @@ def _note_exports(noted: list[ExportCall]) -> Iterator[None]:
         noted.append(replace(entry, program=made))
         return made
 
-    torch.export.export = export
-    try:
-        yield
-    finally:
-        torch.export.export = original
+    return attribute_replaced(torch.export, "export", export)
 
 
 def merged_leaves(run: FunctionRun) -> tuple[str, str] | None:
@@ -212,8 +208,6 @@ def _open_export(payload: TryRemedy, channel: Channel) -> ExportCall:
             raise run.error
         program = run.returned
     else:
-        from aotidoctor.worker.cut_program import load_program
-
         program = load_program(channel.user_cwd / payload.program)
     examples = program.example_inputs
     if given is None and examples is None:
@@ -447,8 +441,7 @@ def _check_sizes(export: ExportCall, _step: Any) -> ExportCall:
     return replace(export, around=(*export.around, partial(_check_items, max(sizes, default=1))))
 
 
-@contextmanager
-def _check_items(most: int) -> Iterator[None]:
+def _check_items(most: int) -> AbstractContextManager[None]:
     original = torch.Tensor.item
 
     def item(tensor: Any) -> Any:
@@ -458,11 +451,7 @@ def _check_items(most: int) -> Iterator[None]:
             torch._check(value <= most)
         return value
 
-    torch.Tensor.item = item
-    try:
-        yield
-    finally:
-        torch.Tensor.item = original
+    return attribute_replaced(torch.Tensor, "item", item)
 
 
 def _plain_sizes(export: ExportCall, _step: Any) -> ExportCall:

@@ -24,6 +24,7 @@ import torch
 
 from aotidoctor.program.signature_rules import add_missing_part
 from aotidoctor.program.value_rules import add_empty, add_outside
+from aotidoctor.worker.user_code import attribute_replaced
 from aotidoctor.worker.verify.graph_rules import ProgramViolations, first_line
 
 # Rule L02.
@@ -189,17 +190,9 @@ def _unreadable(error: Exception, records: ProgramViolations) -> LoadedProgram:
     return loaded
 
 
-@contextlib.contextmanager
-def verifier_off() -> Iterator[None]:
+def verifier_off() -> contextlib.AbstractContextManager[None]:
     """Make programs without verification. This process is a child that ends with its job."""
-    from torch.export import ExportedProgram
-
-    validate = ExportedProgram.validate
-    ExportedProgram.validate = lambda _self: None
-    try:
-        yield
-    finally:
-        ExportedProgram.validate = validate
+    return attribute_replaced(torch.export.ExportedProgram, "validate", lambda _self: None)
 
 
 def _load(reader: Any, name: str, member: str, records: ProgramViolations) -> LoadedProgram:
