@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 
 from aotidoctor.model.record import record
 from aotidoctor.model.run import Signalled, WatchedProgram
-from aotidoctor.runner.gdb import COLLECT_S, Gdb, GdbError, hang_stacks, start_gdb, stop_sections
+from aotidoctor.runner.gdb import COLLECT_S, GdbError, hang_stacks, start_gdb, stop_sections
 from aotidoctor.runner.processes import read_proc_text
 from aotidoctor.runner.run_dir import current_directory, lone_run_dir, task_section
 
@@ -148,24 +148,19 @@ def core_sections(core: str, program: str | None, environ: Mapping[str, str]) ->
     path = environ.get("PATH") or os.defpath
     try:
         with closing(start_gdb(path, token=_MARK, directory=Path("/"))) as gdb:
-            return _read_core(gdb, core, program), None
+            gdb.settle(time.monotonic() + COLLECT_S)
+            if program is not None:
+                quoted = program.replace("\\", "\\\\").replace('"', '\\"')
+                gdb.ask(f'file "{quoted}"', _OPEN_S)
+            # Unlike a program, a core file is the rest of the line, as it is.
+            answer = gdb.ask(f"core-file {core}", _OPEN_S)
+            # In a core file the signal is past; the reading of stacks knows one wording.
+            stop = answer.replace("Program terminated with signal", "Program received signal")
+            if "received signal" not in stop:
+                return "", f"gdb cannot read the core file: {answer.strip()[-200:]}"
+            return stop_sections(gdb, None, stop, maps=core_maps(core)), None
     except GdbError as error:
         return "", str(error)
-
-
-def _read_core(gdb: Gdb, core: str, program: str | None) -> str:
-    deadline = time.monotonic() + COLLECT_S
-    gdb.settle(deadline)
-    if program is not None:
-        quoted = program.replace("\\", "\\\\").replace('"', '\\"')
-        gdb.ask(f'file "{quoted}"', _OPEN_S)
-    # Unlike a program, a core file is the rest of the line, as it is.
-    answer = gdb.ask(f"core-file {core}", _OPEN_S)
-    # In a core file the signal is past; the reading of stacks knows one wording.
-    stop = answer.replace("Program terminated with signal", "Program received signal")
-    if "received signal" not in stop:
-        raise GdbError(f"gdb cannot read the core file: {answer.strip()[-200:]}")
-    return stop_sections(gdb, None, stop, maps=core_maps(core))
 
 
 # The core file itself.

@@ -132,7 +132,15 @@ class Gdb:
         except (OSError, ValueError):
             # It has ended; its last output tells why.
             deadline = time.monotonic() + LAST_WORDS_S
-        return self._until(f"\n{end}\n".encode(), deadline, command, meanwhile)
+        mark = f"\n{end}\n".encode()
+        while mark not in self._buffer:
+            if deadline is not None and time.monotonic() >= deadline:
+                raise GdbError(f"gdb did not answer in time ({command})")
+            if meanwhile is not None:
+                meanwhile()
+            self._read()
+        answer, _, self._buffer = self._buffer.partition(mark)
+        return answer.decode("utf-8", "replace")
 
     def close(self) -> None:
         """End it. A process that it still holds goes on."""
@@ -148,16 +156,6 @@ class Gdb:
         self._process.kill()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(2.0)
-
-    def _until(self, end: bytes, deadline: float | None, command: str, meanwhile: Callable[[], None] | None) -> str:
-        while end not in self._buffer:
-            if deadline is not None and time.monotonic() >= deadline:
-                raise GdbError(f"gdb did not answer in time ({command})")
-            if meanwhile is not None:
-                meanwhile()
-            self._read()
-        answer, _, self._buffer = self._buffer.partition(end)
-        return answer.decode("utf-8", "replace")
 
     def _read(self) -> None:
         out = _pipe(self._process.stdout)
@@ -245,9 +243,7 @@ def stop_sections(gdb: Gdb, pid: int | None, stop: str, *, maps: Sequence[str] =
     stack, read = _with_libraries(gdb, f"bt {DEPTH}", deadline)
     near = [int(value, 16) for _, value in _VALUE.findall(texts["signal"] + texts["registers"])]
     lines = maps if pid is None else _map_lines(pid)
-    return sections(
-        {"stop": stop, **texts, "stack": stack, "read": read, "maps": _maps(lines, _addresses(stack), near)}
-    )
+    return sections({"stop": stop, **texts, "stack": stack, "read": read, "maps": _maps(lines, stack, near)})
 
 
 def thread_sections(gdb: Gdb, pid: int) -> str:
@@ -258,7 +254,7 @@ def thread_sections(gdb: Gdb, pid: int) -> str:
     """
     deadline = time.monotonic() + COLLECT_S
     stacks, read = _with_libraries(gdb, f"thread apply all bt {DEPTH_OF_MANY}", deadline)
-    return sections({"stacks": stacks, "read": read, "maps": _maps(_map_lines(pid), _addresses(stacks), ())})
+    return sections({"stacks": stacks, "read": read, "maps": _maps(_map_lines(pid), stacks, ())})
 
 
 def sections(texts: dict[str, str]) -> str:
@@ -309,10 +305,6 @@ def _missing(stack: str, read: Collection[str]) -> str | None:
     return unknown["library"]
 
 
-def _addresses(stack: str) -> list[int]:
-    return [int(address, 16) for address in _PC.findall(stack)]
-
-
 def _map_lines(pid: int) -> list[str]:
     try:
         return Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -320,8 +312,9 @@ def _map_lines(pid: int) -> list[str]:
         return []
 
 
-def _maps(lines: Sequence[str], inside: Iterable[int], near: Iterable[int]) -> str:
-    """Lines of the memory map: the ones that hold the addresses, and for ``near`` also those before and after."""
+def _maps(lines: Sequence[str], stack: str, near: Iterable[int]) -> str:
+    """Lines of the memory map that hold the addresses of the stack; for ``near`` also those before and after."""
+    inside = [int(address, 16) for address in _PC.findall(stack)]
     spans = [tuple(int(part, 16) for part in line.split(maxsplit=1)[0].split("-")) for line in lines]
     chosen = {index for index, (low, high) in enumerate(spans) if any(low <= address < high for address in inside)}
     for address in near:

@@ -23,7 +23,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -130,9 +129,8 @@ class Companion:
 
 def exit_status_within(companion: Companion, seconds: float) -> int | None:
     """The exit status of one that is ending, after at most ``seconds``; None where it goes on."""
-    deadline = time.monotonic() + seconds
-    while companion.process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.01)
+    with suppress(subprocess.TimeoutExpired):
+        companion.process.wait(seconds)
     return companion.process.returncode
 
 

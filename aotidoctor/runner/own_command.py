@@ -239,7 +239,11 @@ class PluginHost:
         process = self._process
         deadline = time.monotonic() + seconds
         try:
-            self._write(process, struct.pack("<I", len(data)) + data, deadline, seconds)
+            view, stdin = memoryview(struct.pack("<I", len(data)) + data), _pipe(process.stdin)
+            while view:
+                # A question that is larger than a pipe waits for somebody to read it.
+                _wait_for(stdin, selectors.EVENT_WRITE, deadline, seconds)
+                view = view[os.write(stdin.fileno(), view) :]
             answer = self._answer(process, deadline, seconds)
         except BrokenPipeError:
             self.close()
@@ -256,25 +260,13 @@ class PluginHost:
         process, self._process = self._process, None
         if process is None:
             return
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, 9)
+        _signal(process.pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
             process.wait(_REST_S)
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 with suppress(OSError):
                     stream.close()
-
-    def _write(self, process: subprocess.Popen[bytes], data: bytes, deadline: float, seconds: float) -> None:
-        """A question that is larger than a pipe waits for somebody to read it."""
-        view, stdin = memoryview(data), _pipe(process.stdin)
-        with selectors.DefaultSelector() as ready:
-            ready.register(stdin, selectors.EVENT_WRITE)
-            while view:
-                left = deadline - time.monotonic()
-                if left <= 0 or not ready.select(left):
-                    raise PluginError(f"no answer within {seconds:g} s")
-                view = view[os.write(stdin.fileno(), view) :]
 
     def _answer(self, process: subprocess.Popen[bytes], deadline: float, seconds: float) -> JsonObject:
         size = struct.unpack("<I", self._read(process, 4, deadline, seconds))[0]
@@ -287,17 +279,21 @@ class PluginHost:
 
     def _read(self, process: subprocess.Popen[bytes], size: int, deadline: float, seconds: float) -> bytes:
         data, stdout = b"", _pipe(process.stdout)
-        with selectors.DefaultSelector() as ready:
-            ready.register(stdout, selectors.EVENT_READ)
-            while len(data) < size:
-                left = deadline - time.monotonic()
-                if left <= 0 or not ready.select(left):
-                    raise PluginError(f"no answer within {seconds:g} s")
-                part = os.read(stdout.fileno(), size - len(data))
-                if not part:
-                    raise PluginError(_death(process))
-                data += part
+        while len(data) < size:
+            _wait_for(stdout, selectors.EVENT_READ, deadline, seconds)
+            part = os.read(stdout.fileno(), size - len(data))
+            if not part:
+                raise PluginError(_death(process))
+            data += part
         return data
+
+
+def _wait_for(stream: IO[bytes], event: int, deadline: float, seconds: float) -> None:
+    with selectors.DefaultSelector() as ready:
+        ready.register(stream, event)
+        left = deadline - time.monotonic()
+        if left <= 0 or not ready.select(left):
+            raise PluginError(f"no answer within {seconds:g} s")
 
 
 def _pipe(stream: IO[bytes] | None) -> IO[bytes]:

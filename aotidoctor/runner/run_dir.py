@@ -25,7 +25,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -108,14 +108,11 @@ def make_run_dir(work_dir: Path, run_id: str, tmp_base: str | None) -> RunDir:
 def lone_run_dir(environ: Mapping[str, str], tmp_base: str | None) -> Iterator[RunDir]:
     """The directory of a run that no runner made; it goes at the end of the block. Raises OSError."""
     work = make_work_dir(environ)
-    try:
+    with ExitStack() as stack:
+        stack.callback(remove_tree, work)
         run_dir = make_run_dir(work, "W1", tmp_base)
-        try:
-            yield run_dir
-        finally:
-            run_dir.remove()
-    finally:
-        remove_tree(work)
+        stack.callback(run_dir.remove)
+        yield run_dir
 
 
 def remove_tree(path: Path) -> None:

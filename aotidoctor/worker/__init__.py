@@ -11,7 +11,7 @@ from __future__ import annotations
 from aotidoctor.model import jobs
 
 JOBS: dict[str, tuple[str, str, type[jobs.Job]]] = {
-    "cut": ("aotidoctor.worker.cut_program", "cut", jobs.Cut),
+    "cut": ("aotidoctor.worker.verify.cut_program", "cut", jobs.Cut),
     "run": ("aotidoctor.worker.run_model", "run", jobs.Run),
     "emulate": ("aotidoctor.worker.emulation.emulate", "emulate", jobs.Run),
     "executorch": ("aotidoctor.worker.run_model", "executorch", jobs.ExecutorchRun),
@@ -28,7 +28,7 @@ JOBS: dict[str, tuple[str, str, type[jobs.Job]]] = {
     "reference": ("aotidoctor.worker.run_reference", "reference", jobs.Run),
     "stage": ("aotidoctor.worker.stages", "stage", jobs.Stage),
     "demo_build": ("aotidoctor.worker.demo_build", "demo_build", jobs.DemoBuild),
-    "try_remedy": ("aotidoctor.worker.verify.export_again", "try_remedy", jobs.TryRemedy),
+    "try_remedy": ("aotidoctor.worker.verify.try_remedy", "try_remedy", jobs.TryRemedy),
     "verify": ("aotidoctor.worker.verify.verify_program", "verify", jobs.Verify),
     "save_inputs": ("aotidoctor.worker.call", "save_inputs", jobs.SaveInputs),
     "setup_only": ("aotidoctor.worker.user_code", "setup_only", jobs.Job),

@@ -2,28 +2,36 @@
 
 The reference is an exported program (``exported.pt2``) or a function (``module.py:function``): of the arguments of the
 package, or of none, if it returns an exported program, a model, or a model with example inputs.
+
+A call that the reference refuses is made again with every operator watched: what an operator raises is about its own
+arguments, and each tensor remembers the inputs that it was computed from. The element is looked for where the message
+names a range or a value.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import field
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.weak import WeakIdKeyDictionary
 
 from aotidoctor.model.case import user_function
 from aotidoctor.model.jobs import Job, UserCode
 from aotidoctor.model.record import record
+from aotidoctor.model.torch_names import index_at
 from aotidoctor.readers.package.read_package import read_damage
 from aotidoctor.readers.package.zip_archive import DEFAULT_CRC_LIMIT
 from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.refused_values import refused_values
 from aotidoctor.worker.tensors import describe, result_tensors
 from aotidoctor.worker.user_code import load_setup, users_directory
 from aotidoctor.worker.weights import program_tensors
@@ -68,7 +76,7 @@ def load_reference(spec: str, channel: Channel, *, crc_limit: int = DEFAULT_CRC_
         raise FileNotFoundError(f"no such file: {spec}")
     if damaged := damage_error(spec, channel, crc_limit=crc_limit):
         raise damaged
-    from aotidoctor.worker.cut_program import load_program
+    from aotidoctor.worker.verify.cut_program import load_program
 
     return _program_reference(load_program(channel.user_cwd / spec))
 
@@ -166,3 +174,77 @@ def users_line(error: Exception) -> str | None:
 def is_users_file(file: str) -> bool:
     """Whether a frame's code is neither PyTorch's, nor ours, nor Python's own."""
     return not (file.startswith(("<", f"{sys.base_prefix}/lib/")) or any(part in file for part in _NOT_THE_USERS))
+
+
+# The operator that refused a call, with the inputs and the element that it refused.
+_NUMBER = r"(-?\d{1,9}(?:\.\d{1,9})?)"
+_RANGE = re.compile(rf"(?:between|in (?:the )?(?:range|interval)) \[?{_NUMBER}(?:,| and) {_NUMBER}")
+_VALUE = re.compile(r"(?:index|Target|element|value|id=) ?(-?\d{1,18})\b")
+_LARGEST = 1 << 24
+
+
+class _WatchedOperators(TorchDispatchMode):  # type: ignore[misc,unused-ignore]
+    """Remembers from which inputs each tensor comes, and the first operator that raised, with its tensors."""
+
+    def __init__(self, inputs: Sequence[tuple[str, Any]]) -> None:
+        super().__init__()
+        self.origins: Any = WeakIdKeyDictionary()
+        for path, tensor in inputs:
+            self.origins[tensor] = (path,)
+        self.operator: str | None = None
+        self.tensors: list[Any] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        tensors = [one for one in tree_leaves((args, kwargs or {})) if isinstance(one, torch.Tensor)]
+        try:
+            result = func(*args, **(kwargs or {}))
+        except Exception:
+            if self.operator is None:
+                self.operator, self.tensors = str(func), tensors
+            raise
+        paths = tuple(dict.fromkeys(path for one in tensors for path in self.origins.get(one, ())))
+        for one in tree_leaves(result):
+            if isinstance(one, torch.Tensor):
+                self.origins[one] = tuple(dict.fromkeys((*self.origins.get(one, ()), *paths)))
+        return result
+
+
+def refused_values(reference: Callable[..., Any], call: ModelCall, message: str) -> dict[str, Any]:
+    """Facts of a call that raises: ``operator``, ``paths`` of the inputs behind its tensors, ``element``, ``value``."""
+    inputs = call.tensors()
+    watched = _WatchedOperators(inputs)
+    try:
+        with torch.no_grad(), watched:
+            reference(*call.args, **call.kwargs)
+    except Exception:
+        if watched.operator is None:
+            return {}
+    else:
+        return {}
+    direct = [(path, tensor) for tensor in watched.tensors for path, own in inputs if own is tensor]
+    facts: dict[str, Any] = {"operator": watched.operator}
+    for path, tensor in direct:
+        with suppress(RuntimeError, NotImplementedError):
+            found = _element(tensor, message)
+            if found is not None:
+                at, value = found
+                return {**facts, "paths": [path], "element": f"{path}[{', '.join(map(str, at))}]", "value": value}
+    behind = [watched.origins.get(tensor, ()) for tensor in watched.tensors]
+    return {**facts, "paths": list(dict.fromkeys(path for paths in behind for path in paths))}
+
+
+def _element(tensor: Any, message: str) -> tuple[list[int], float | int] | None:
+    """The first element outside of the range that the message names, or of the value that it complains about."""
+    if not 0 < tensor.numel() <= _LARGEST or tensor.is_complex():
+        return None
+    if (between := _RANGE.search(message)) is not None:
+        bad = ~((tensor >= float(between[1])) & (tensor <= float(between[2])))
+    elif (named := _VALUE.search(message)) is not None and not tensor.is_floating_point():
+        bad = tensor == int(named[1])
+    else:
+        return None
+    places = bad.flatten().nonzero()
+    if not len(places):
+        return None
+    at = int(places[0])
+    return index_at(at, tuple(tensor.shape)), tensor.flatten()[at].item()

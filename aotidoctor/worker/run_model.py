@@ -144,28 +144,26 @@ def _call_model(
 
 def _special_calls(model: LoadedModel, call: ModelCall, payload: Run, channel: Channel) -> bool:
     """Make calls that are followed, or that differ in one thing and are compared; False where none are requested."""
-    if payload.watch:
-        from aotidoctor.worker.values.match_values import watch_call
-
-        watch_call(model, call, payload, channel)
-    elif payload.read_beyond:
-        from aotidoctor.worker.varied_calls import read_beyond
-
-        read_beyond(model, call, channel)
-    elif payload.sub_batch:
-        from aotidoctor.worker.varied_calls import compare_rows
-
-        compare_rows(model, call, payload.sub_batch, channel)
-    elif payload.next_weights:
-        from aotidoctor.worker.weight_swap import swap_weights
-
-        swap_weights(model, call, payload, channel)
-    elif payload.against_threads:
-        from aotidoctor.worker.varied_calls import compare_threads
-
-        compare_threads(model, call, payload.against_threads, channel)
-    else:
+    if not (
+        payload.watch
+        or payload.read_beyond
+        or payload.sub_batch
+        or payload.next_weights
+        or payload.against_threads
+    ):
         return False
+    from aotidoctor.worker.values import match_values, varied_calls, weight_swap
+
+    if payload.watch:
+        match_values.watch_call(model, call, payload, channel)
+    elif payload.read_beyond:
+        varied_calls.read_beyond(model, call, channel)
+    elif payload.sub_batch:
+        varied_calls.compare_rows(model, call, payload.sub_batch, channel)
+    elif payload.next_weights:
+        weight_swap.swap_weights(model, call, payload, channel)
+    elif payload.against_threads:
+        varied_calls.compare_threads(model, call, payload.against_threads, channel)
     return True
 
 

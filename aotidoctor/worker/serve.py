@@ -258,10 +258,10 @@ def _die_with_input() -> None:
 def _limit_memory(limit: int, channel: Channel) -> None:
     try:
         import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     except ImportError:
         channel.warn(f"no memory limit of {limit} bytes: this system has none")
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def _c_environ(name: str) -> str | None:

@@ -231,16 +231,22 @@ _OUTLIER = 1000.0
 
 def compare_results(ours: Any, theirs: Any) -> dict[str, Any]:
     """``agrees``, ``same_structure`` and ``outputs``, one object per leaf; ``ours`` is the package's result."""
+    return _compare_structures(ours, theirs, lambda path, _, mine, other: compare_leaf(path, mine, other))
+
+
+def _compare_structures(
+    ours: Any, theirs: Any, compare: Callable[[str, int, Any, Any], dict[str, Any]], *, alike: bool = True
+) -> dict[str, Any]:
+    """``compare`` gets the path and the place of a leaf of both; without ``alike`` the structures differ anyway."""
     left, right = dict(iterate_leaves(ours, "result")), dict(iterate_leaves(theirs, "result"))
-    shared = [path for path in left if path in right]
-    leaves = [compare_leaf(path, left[path], right[path]) for path in shared]
-    missing, extra = sorted(right.keys() - left.keys()), sorted(left.keys() - right.keys())
-    same = not missing and not extra and list(left) == list(right)
+    places = {path: at for at, path in enumerate(right)}
+    leaves = [compare(path, places[path], left[path], right[path]) for path in left if path in right]
+    same = alike and list(left) == list(right)
     return {
         "agrees": same and all(leaf["agrees"] for leaf in leaves),
         "same_structure": same,
-        "missing": missing,
-        "extra": extra,
+        "missing": sorted(right.keys() - left.keys()),
+        "extra": sorted(left.keys() - right.keys()),
         "outputs": leaves,
     }
 
@@ -312,24 +318,15 @@ _CLOSE = {"float64": 1e-7, "float32": 1.3e-6, "float16": 1e-3, "bfloat16": 1.6e-
 
 def compare_outputs(ours: Any, theirs: Any, tolerances: Tolerances) -> dict[str, Any]:
     """``agrees``, ``same_structure``, ``missing``, ``extra``, ``containers`` and ``outputs``, one object per leaf."""
-    left, right = dict(iterate_leaves(ours, "result")), dict(iterate_leaves(theirs, "result"))
-    shared = [path for path in left if path in right]
-    places = {path: index for index, path in enumerate(right)}
-    leaves = [
-        _compare_to_reference(path, left[path], right[path], tolerances.of(path, places[path])) for path in shared
-    ]
-    missing, extra = sorted(right.keys() - left.keys()), sorted(left.keys() - right.keys())
+
+    def compare(path: str, at: int, mine: Any, other: Any) -> dict[str, Any]:
+        return _compare_to_reference(path, mine, other, tolerances.of(path, at))
+
     containers = [_containers(ours), _containers(theirs)]
-    same = not missing and not extra and list(left) == list(right) and containers[0] == containers[1]
-    return {
-        "agrees": same and all(leaf["agrees"] for leaf in leaves),
-        "same_structure": same,
-        "containers": None if containers[0] == containers[1] else containers,
-        "missing": missing,
-        "extra": extra,
-        "unused_tolerances": list(tolerances.missing_outputs(list(right))),
-        "outputs": leaves,
-    }
+    alike = containers[0] == containers[1]
+    unused = tolerances.missing_outputs([path for path, _ in iterate_leaves(theirs, "result")])
+    facts = {"containers": None if alike else containers, "unused_tolerances": list(unused)}
+    return facts | _compare_structures(ours, theirs, compare, alike=alike)
 
 
 def settle_verdicts(facts: dict[str, Any]) -> None:
@@ -352,7 +349,7 @@ def _compare_to_reference(path: str, ours: Any, theirs: Any, requested: tuple[fl
     loose = compare_leaf(path, ours, theirs)
     if loose["what"] in ("type", "shape") or not isinstance(theirs, torch.Tensor):
         return {**loose, "loosely": loose["agrees"], "asked": requested is not None}
-    left, right = _flat(ours), _flat(theirs)
+    left, right = flat_doubles(ours), flat_doubles(theirs)
     if requested is not None:
         rtol, atol = requested
     else:
@@ -386,9 +383,15 @@ def needed_atol(left: Any, right: Any, rtol: float) -> float:
     return max(0.0, float(excess.max())) if excess.numel() else 0.0
 
 
-def _flat(tensor: Any) -> Any:
+def real_parts(tensor: Any) -> Any:
+    """The plain tensor on the CPU, complex numbers as pairs."""
     tensor = dense(tensor).cpu()
-    return (torch.view_as_real(tensor.to(torch.complex128)) if tensor.is_complex() else tensor.double()).reshape(-1)
+    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
+
+
+def flat_doubles(tensor: Any) -> Any:
+    """The numbers in one dimension, of complex ones both parts."""
+    return real_parts(tensor).double().reshape(-1)
 
 
 def _as_tensor(value: Any, other: Any) -> Any:

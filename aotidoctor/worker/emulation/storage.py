@@ -21,8 +21,9 @@ import numpy as np
 import torch
 
 from aotidoctor.model.record import record
-from aotidoctor.worker.tensors import describe, dtype_name
-from aotidoctor.worker.values.match_values import Candidates
+from aotidoctor.worker.tensors import dtype_name
+from aotidoctor.worker.values.follow_values import value_facts
+from aotidoctor.worker.values.match_values import Candidates, watch_result
 
 
 class EmulatedStorage:
@@ -402,7 +403,7 @@ class FollowedCalls:
                 continue
             number, agrees = self.writers.get(id(tensor.storage), (None, None))
             place = {"name": name, "position": position}
-            facts.append({**place, **_facts(tensor), "writer": number, "agrees": agrees})
+            facts.append({**place, **value_facts(tensor.torch()), "writer": number, "agrees": agrees})
         self.calls.append({"symbol": symbol, "argument": argument, "reads": facts, "writes": []})
         return True
 
@@ -412,7 +413,8 @@ class FollowedCalls:
         for name, position, tensor in written:
             if not tensor.storage.known or tensor.has_unwritten():
                 continue
-            found = {"name": name, "position": position, **_facts(tensor), **self.candidates.closest(tensor.torch())}
+            values = tensor.torch()
+            found = {"name": name, "position": position, **value_facts(values), **self.candidates.closest(values)}
             self.writers[id(tensor.storage)] = (number, found.get("agrees"))
             self.storages.append(tensor.storage)
             self.calls[-1]["writes"].append(found)
@@ -425,19 +427,5 @@ class FollowedCalls:
                 number = self.writers.get(id(tensor.storage), (None, None))[0]
                 agrees = self.candidates.closest(tensor.torch()).get("agrees")
                 described.append({"path": path, "writer": number, "agrees": agrees})
-        return {
-            "problem": None,
-            "calls": self.calls,
-            "left_out": self.left_out,
-            "outputs": described,
-            "notes": self.candidates.notes,
-            "compared": True,
-            "places": self.candidates.places(),
-            "decomposition_differs": self.candidates.decomposition_differs,
-        }
-
-
-def _facts(tensor: WrapperTensor) -> dict[str, Any]:
-    facts = describe("", tensor.torch(), values=True)
-    del facts["path"]
-    return facts
+        notes = self.candidates.notes
+        return watch_result(self.candidates, described, notes, calls=self.calls, left_out=self.left_out)

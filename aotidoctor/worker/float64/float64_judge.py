@@ -38,7 +38,7 @@ from aotidoctor.model.record import record
 from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.float64.float64_run import NoDoubleRunError, RoundingNoise, run_program, widen
 from aotidoctor.worker.reference_program import LoadedReference
-from aotidoctor.worker.tensors import dense, iterate_leaves, short_name
+from aotidoctor.worker.tensors import iterate_leaves, real_parts, short_name
 
 # The verdict on one output.
 FACTOR = 4.0
@@ -78,7 +78,7 @@ def judge_leaf(ours: Any, theirs: Any, exact: Any, moved: list[Any] | None) -> d
     """
     if exact.shape != theirs.shape:
         return {"judged": UNKNOWN, "reason": f"the float64 run returns shape {tuple(exact.shape)}"}
-    ours, theirs, exact, results = _plain(ours), _plain(theirs), _plain(exact), [_plain(one) for one in moved or ()]
+    ours, theirs, exact, *results = map(real_parts, (ours, theirs, exact, *(moved or ())))
     if not theirs.dtype.is_floating_point:
         return _judge_whole(ours, theirs, exact, results)
     if exact.dtype != torch.float64:
@@ -166,12 +166,6 @@ def _error(values: Any, exact: Any, held: Any, unit: Any, fragile: Any) -> Round
     if not off.numel():
         return RoundingError(largest=0.0, typical=0.0)
     return RoundingError(largest=float(off.max()), typical=float(off.median()))
-
-
-def _plain(tensor: Any) -> Any:
-    """The tensor on the CPU, complex numbers as pairs."""
-    tensor = dense(tensor).cpu()
-    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
 # All outputs.

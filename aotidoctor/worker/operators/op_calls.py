@@ -42,6 +42,7 @@ from aotidoctor.worker.call_hooks.package_calls import ShimCall as HookedCall
 from aotidoctor.worker.call_hooks.package_calls import watch_calls
 from aotidoctor.worker.call_hooks.slots import HooksUnavailableError
 from aotidoctor.worker.channel import Channel
+from aotidoctor.worker.float64.float64_run import program_leaves
 from aotidoctor.worker.load_package import LoadedModel, load_model
 from aotidoctor.worker.operators.op_schema import (
     Described,
@@ -192,8 +193,6 @@ def _nodes(directory: Path, payload: Run) -> list[dict[str, Any]]:
 # Calls in a run of the exported program.
 def capture_from_program(path: Path, targets: Sequence[str], call: ModelCall, saver: CallSaver) -> None:
     """Interpret the program on the inputs; ``saver`` gets each call of one of ``targets``."""
-    from torch.export._tree_utils import reorder_kwargs
-
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
     program = torch.export.load(str(path))
@@ -213,9 +212,8 @@ def capture_from_program(path: Path, targets: Sequence[str], call: ModelCall, sa
                 seen += 1
             return super().call_function(target, args, kwargs)
 
-    kwargs = reorder_kwargs(call.kwargs, program.call_spec.in_spec)
     with torch.no_grad():
-        Capture(program.module()).run(*torch.utils._pytree.tree_leaves((call.args, kwargs)))
+        Capture(program.module()).run(*program_leaves(program.call_spec.in_spec, call))
 
 
 # Job op_alone.

@@ -312,7 +312,7 @@ class ValueWatch:
         if tensor is not None:
             self._bytes += nbytes(tensor)
             number, agrees = self._writers.get(storage_address(tensor), (None, None))
-            begun.record["reads"].append({**place, **_facts(tensor), "writer": number, "agrees": agrees})
+            begun.record["reads"].append({**place, **value_facts(tensor), "writer": number, "agrees": agrees})
 
     def _close(self) -> None:
         """Describe the results of the open call, which has returned."""
@@ -324,7 +324,7 @@ class ValueWatch:
         for place, tensor in [*done.tensors, *fresh]:
             if tensor is None:
                 continue
-            facts = {**place, **_facts(tensor)}
+            facts = {**place, **value_facts(tensor)}
             known = next((item for item in done.record["reads"] if item["name"] == facts["name"]), None)
             unchanged = known is not None and all(facts[key] == known.get(key) for key in facts)
             # An argument of an operator with the same statistics as before was only read.
@@ -337,7 +337,8 @@ class ValueWatch:
             done.record["writes"].append(facts)
 
 
-def _facts(tensor: Any) -> dict[str, Any]:
+def value_facts(tensor: Any) -> dict[str, Any]:
+    """The description of a tensor without a path."""
     facts = describe("", tensor, values=True)
     del facts["path"]
     return facts

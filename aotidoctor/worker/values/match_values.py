@@ -39,13 +39,14 @@ from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.call_hooks.slots import HooksUnavailableError
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.compile_program import compiler_decompositions
+from aotidoctor.worker.float64.float64_run import program_leaves
 from aotidoctor.worker.load_package import LoadedModel
 from aotidoctor.worker.reference_program import call_reference, load_reference
 from aotidoctor.worker.run_reference import requested_tolerances
 from aotidoctor.worker.tensors import (
     compare_outputs,
     copy_leaf,
-    dense,
+    flat_doubles,
     nbytes,
     rebuild_result,
     result_tensors,
@@ -125,7 +126,7 @@ class Candidates:
         nodes = self.by_size.get(int(tensor.numel()), [])
         if not nodes or not tensor.numel() or tensor.dtype is torch.bool:
             return []
-        ours = _plain(tensor)
+        ours = flat_doubles(tensor)
         marks = _marks(ours)
 
         def distance(node: ProgramValue) -> float:
@@ -134,7 +135,7 @@ class Candidates:
 
         found = []
         for node in sorted(nodes, key=distance)[:_MOST_CANDIDATES]:
-            theirs, tolerance = _plain(node.value), wider_tolerance(_TOLERANCE, tensor, node.value)
+            theirs, tolerance = flat_doubles(node.value), wider_tolerance(_TOLERANCE, tensor, node.value)
             score, error = _distance(ours, theirs, tolerance)
             if score > 1.0 and list(tensor.shape) != list(node.value.shape):
                 # The same values in another order: a permuted layout.
@@ -171,8 +172,6 @@ def _is_random(program: Any) -> bool:
 
 def _interpret(program: Any, call: ModelCall) -> tuple[list[ProgramValue], list[Any]]:
     """All tensor values of the graph, and those of its outputs."""
-    from torch.export._tree_utils import reorder_kwargs
-
     module = program.module()
     values: list[ProgramValue] = []
 
@@ -183,8 +182,7 @@ def _interpret(program: Any, call: ModelCall) -> tuple[list[ProgramValue], list[
                 values.extend(_program_values(n, value))
             return value
 
-    fresh = call.copy() or call
-    flat = pytree.tree_flatten((fresh.args, reorder_kwargs(fresh.kwargs, program.call_spec.in_spec)))[0]
+    flat = program_leaves(program.call_spec.in_spec, call.copy() or call)
     with torch.no_grad():
         outputs = Recorder(module).run(*flat, enable_io_processing=False)
     leaves = [leaf.clone() for leaf in pytree.tree_flatten(outputs)[0] if isinstance(leaf, torch.Tensor)]
@@ -219,13 +217,7 @@ def source_place(node: Any) -> str | None:
 def program_value(name: str, target: str, where: str | None, tensor: Any) -> ProgramValue:
     """The record of a copy of ``tensor``."""
     copied = tensor.detach().clone()
-    return ProgramValue(name=name, target=target, where=where, value=copied, marks=_marks(_plain(copied)))
-
-
-def _plain(tensor: Any) -> Any:
-    """The numbers in one dimension, of complex ones both parts."""
-    tensor = dense(tensor).cpu()
-    return (torch.view_as_real(tensor) if tensor.is_complex() else tensor).double().reshape(-1)
+    return ProgramValue(name=name, target=target, where=where, value=copied, marks=_marks(flat_doubles(copied)))
 
 
 def _marks(values: Any) -> tuple[float, float, float]:
@@ -239,7 +231,7 @@ def _marks(values: Any) -> tuple[float, float, float]:
 
 def _score(a: Any, b: Any) -> float:
     """How far apart two tensors are; 1 is the tolerance."""
-    return _distance(_plain(a), _plain(b), wider_tolerance(_TOLERANCE, a, b))[0]
+    return _distance(flat_doubles(a), flat_doubles(b), wider_tolerance(_TOLERANCE, a, b))[0]
 
 
 def _distance(left: Any, right: Any, tolerance: float) -> tuple[float, float]:
@@ -271,25 +263,29 @@ def watch_call(model: LoadedModel, call: ModelCall, payload: Run, channel: Chann
     result = model(*call.args, **call.kwargs)
     watch.stop()
     channel.enter("scan")
-    channel.put(
-        watch={
-            "problem": None,
-            "calls": watch.calls,
-            "left_out": watch.left_out,
-            "outputs": [
-                {
-                    "path": path,
-                    "writer": watch.writer(leaf),
-                    "agrees": (candidates.closest(leaf).get("agrees") if candidates is not None else None),
-                }
-                for path, leaf in result_tensors(result)
-            ],
-            "notes": [*notes, *watch.problems[:10]],
-            "compared": candidates is not None,
-            "places": candidates.places() if candidates is not None else [],
-            "decomposition_differs": candidates is not None and candidates.decomposition_differs,
+    outputs = [
+        {
+            "path": path,
+            "writer": watch.writer(leaf),
+            "agrees": candidates.closest(leaf).get("agrees") if candidates is not None else None,
         }
-    )
+        for path, leaf in result_tensors(result)
+    ]
+    notes = [*notes, *watch.problems[:10]]
+    channel.put(watch=watch_result(candidates, outputs, notes, calls=watch.calls, left_out=watch.left_out))
+
+
+def watch_result(candidates: Candidates | None, outputs: list[Any], notes: list[str], **counted: Any) -> dict[str, Any]:
+    """The part ``watch`` of the result; ``counted`` are ``calls`` and ``left_out``."""
+    return {
+        "problem": None,
+        **counted,
+        "outputs": outputs,
+        "notes": notes,
+        "compared": candidates is not None,
+        "places": candidates.places() if candidates is not None else [],
+        "decomposition_differs": candidates is not None and candidates.decomposition_differs,
+    }
 
 
 def reference_candidates(payload: Run, call: ModelCall, channel: Channel) -> tuple[Candidates | None, list[str]]:

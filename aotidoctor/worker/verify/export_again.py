@@ -1,47 +1,30 @@
-"""Run the user's function that exports, and export its model again with a remedy (job ``try_remedy``).
+"""Run the user's function that exports a program, and tell what it did: what it raised, what it merged.
 
 While the function runs, ``torch.export.export`` is noted: model, example inputs and dims of the call that raised, or of
-the last one. That is all that an attempt needs: export again with something changed, compile, call, and compare with
-what the model itself computes; where dims are dynamic, or inputs were one tensor, on a second call as well. Of an
-archive the program takes the place of the model, which allows less: another export cannot change what the first fixed.
-
-A remedy is a list of steps, each ``{"op": ...}`` of ``_STEPS``. The result has ``agrees``, ``differs`` (the outputs
-that do), ``compiled`` and ``second``: the second call in words (``what``), with ``agrees``, ``differs`` or ``error``.
+the last one.
 """
 
 from __future__ import annotations
 
-import inspect
-import math
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import field, replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map, tree_map_only, tree_unflatten
 
-from aotidoctor.model.case import Tolerances, user_function
+from aotidoctor.model.case import Tolerances
 from aotidoctor.model.evidence import list_names
-from aotidoctor.model.jobs import TryRemedy
 from aotidoctor.model.record import record
-from aotidoctor.worker.call import ModelCall, read_call
+from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.channel import Channel
-from aotidoctor.worker.compile_program import use_compiler_cache
-from aotidoctor.worker.cut_program import load_program
 from aotidoctor.worker.reference_program import load_reference, users_line
 from aotidoctor.worker.stages import as_module, copy_of
 from aotidoctor.worker.tensors import compare_outputs, settle_verdicts
-from aotidoctor.worker.user_code import attribute_replaced, load_setup
-from aotidoctor.worker.verify.graph_rules import has_fake
+from aotidoctor.worker.user_code import attribute_replaced
 from aotidoctor.worker.verify.program_view import leaf_examples, user_inputs
 
 _LONGEST_TRACE = 64 * 1024
-# Dims longer than this are no example to copy.
-_LONGEST_DIMS = 400
 _SEED = 0
 
 
@@ -123,10 +106,10 @@ def merged_leaves(run: FunctionRun) -> tuple[str, str] | None:
         if node is None or node.users:
             continue
         other = next((name for name, its, two in inputs if two is one and its is not None and its.users), None)
-        if other is None or (distinct := _distinct(export.call)) is None:
+        if other is None or (distinct := distinct_inputs(export.call)) is None:
             continue
-        theirs = _call_model(export.model, distinct)
-        if not _compare(_run(export.program.module(), distinct), theirs)["agrees"]:
+        theirs = call_model(export.model, distinct)
+        if not compare_calls(call_once(export.program.module(), distinct), theirs)["agrees"]:
             return path, other
     return None
 
@@ -142,7 +125,7 @@ def describe_error(error: Exception, exported: ExportCall | None) -> dict[str, A
     if exported is not None and exported.error is error:
         by = "export"
         try:
-            _call_model(exported.model, exported.call)
+            call_model(exported.model, exported.call)
         except Exception as own:
             # As the user meets it without torch.export.
             error, by = own, "model"
@@ -155,117 +138,21 @@ def describe_error(error: Exception, exported: ExportCall | None) -> dict[str, A
     }
 
 
-def _call_model(model: Any, call: ModelCall) -> Any:
+def call_model(model: Any, call: ModelCall) -> Any:
     """What plain PyTorch computes, on copies of model and inputs."""
-    return _run(copy_of(model), call)
+    return call_once(copy_of(model), call)
 
 
-# The job.
-def try_remedy(payload: TryRemedy, channel: Channel) -> dict[str, Any]:
-    """Export, compile, call and compare with the steps of ``payload`` carried out; what raises ends the job."""
-    load_setup(payload, channel)
-    channel.enter("reference")
-    export = _open_export(payload, channel)
-    # A step that does not apply raises.
-    channel.enter("remedy")
-    for step in payload.steps:
-        export = _STEPS[str(step["op"])](export, step)
-    channel.enter("eager")
-    theirs = _call_model(export.model, export.call)
-    channel.enter("export")
-    program = _export(export)
-    channel.put(dims=_dims_source(export.dynamic_shapes))
-    second = _second_call(export)
-    if second is not None and (early := _second_result(program.module(), *second)).get("agrees") is not True:
-        # Cheaper than to compile: the package will be no better.
-        return {"agrees": True, "compiled": False, "second": early}
-    channel.enter("compile")
-    compiled = _compile(program, payload, export.settings) if payload.compiles else program.module()
-    channel.enter("run1")
-    result = _compare(_run(compiled, export.call), theirs) | {"compiled": payload.compiles}
-    channel.put(**result)
-    if second is None or not result["agrees"]:
-        return result
-    channel.enter("run2")
-    return {**result, "second": _second_result(compiled, *second)}
-
-
-def _second_result(function: Callable[..., Any], what: str, call: ModelCall, theirs: Any) -> dict[str, Any]:
-    try:
-        return {"what": what, **_compare(_run(function, call), theirs)}
-    except Exception as error:
-        lines = str(error).strip().splitlines() or [""]
-        return {"what": what, "error": f"{type(error).__name__}: {lines[0]}"[:300]}
-
-
-def _open_export(payload: TryRemedy, channel: Channel) -> ExportCall:
-    given = read_call(payload.inputs, channel) if payload.inputs is not None else None
-    if user_function(payload.program) is not None:
-        run = run_function(payload.program, channel, given)
-        if run.exported is not None:
-            return run.exported if given is None else replace(run.exported, call=given)
-        if run.error is not None:
-            raise run.error
-        program = run.returned
-    else:
-        program = load_program(channel.user_cwd / payload.program)
-    examples = program.example_inputs
-    if given is None and examples is None:
-        raise ValueError("the program holds no example inputs")
-    call = given or ModelCall(args=tuple(examples[0]), kwargs=dict(examples[1]))
-    return ExportCall(model=program.module(), call=call, dynamic_shapes=_dims_of(program))
-
-
-def _dims_of(program: Any) -> Any:
-    """The dims of the program's inputs as ``dynamic_shapes``: what has a symbol is left to torch.export."""
-    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
-    leaves = [values.get(name) for name in program.graph_signature.user_inputs]
-    args, kwargs = tree_unflatten(leaves, program.call_spec.in_spec)
-
-    def marks(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor):
-            return None
-        auto, static = torch.export.Dim.AUTO, torch.export.Dim.STATIC
-        return {dim: static if isinstance(size, int) else auto for dim, size in enumerate(value.shape)}
-
-    if not any(isinstance(size, torch.SymInt) for leaf in leaves for size in getattr(leaf, "shape", ())):
-        return None
-    # By position, keywords after the rest.
-    return tree_map(marks, (*args, *kwargs.values()))
-
-
-def _export(export: ExportCall) -> Any:
-    own = export.call.copy() or export.call
-    with ExitStack() as stack:
-        for context in export.around:
-            stack.enter_context(context())
-        return torch.export.export(
-            export.model, own.args, own.kwargs or None, dynamic_shapes=export.dynamic_shapes, strict=export.strict
-        )
-
-
-def _compile(program: Any, payload: TryRemedy, settings: dict[str, Any]) -> Callable[..., Any]:
-    from torch._inductor import aoti_compile_and_package, aoti_load_package
-
-    if payload.cache:
-        use_compiler_cache(payload.cache)
-    target = str(Path.cwd() / "remedy.pt2")
-    # Inductor's cache of graphs does not see what a setup file changed in the compiler: off.
-    made = aoti_compile_and_package(
-        program, package_path=target, inductor_configs={"fx_graph_cache": False, **settings}
-    )
-    loaded: Callable[..., Any] = aoti_load_package(made)
-    return loaded
-
-
-def _run(function: Callable[..., Any], call: ModelCall) -> Any:
+def call_once(function: Callable[..., Any], call: ModelCall) -> Any:
+    """The result of a call on copies of its inputs, with the seed of all calls."""
     own = call.copy() or call
     torch.manual_seed(_SEED)
     with torch.no_grad():
         return function(*own.args, **own.kwargs)
 
 
-def _compare(ours: Any, theirs: Any) -> dict[str, Any]:
+def compare_calls(ours: Any, theirs: Any) -> dict[str, Any]:
+    """``agrees``, and which outputs of the two ``differs``, in words."""
     facts = compare_outputs(ours, theirs, Tolerances())
     settle_verdicts(facts)
     wrong = [f"{leaf['path']} ({leaf['what'] or 'values'})" for leaf in facts["outputs"] if not leaf["agrees"]]
@@ -275,79 +162,7 @@ def _compare(ours: Any, theirs: Any) -> dict[str, Any]:
     }
 
 
-# Another call, on which an export that fixed too much shows.
-def _second_call(export: ExportCall) -> tuple[str, ModelCall, Any] | None:
-    """A second call in words, its inputs, and what the model computes of them; None where none is meaningful."""
-    places = list(_dynamic_places(export))
-    groups: dict[str, list[tuple[str, int]]] = {}
-    for path, dim, mark, size in places:
-        groups.setdefault(_group(mark, size), []).append((path, dim))
-    if not groups and (distinct := _distinct(export.call)) is not None:
-        with suppress(Exception):
-            return "with other values in each input", distinct, _call_model(export.model, distinct)
-        return None
-    for group, members in groups.items():
-        mark, size = next((mark, size) for _, _, mark, size in places if _group(mark, size) == group)
-        low, high = getattr(mark, "min", 0) or 0, getattr(mark, "max", None) or math.inf
-        for other in (size + 1, size * 2, size - 1):
-            if other < max(low, 1) or other > high:
-                continue
-            call = export.call.rebuilt(partial(_resize, members=members, size=other))
-            with suppress(Exception):
-                path, dim = members[0]
-                return f"with {other} in dim {dim} of {path}", call, _call_model(export.model, call)
-    return None
-
-
-def _group(mark: Any, size: int) -> str:
-    name = getattr(mark, "__name__", None)
-    return name if isinstance(name, str) and not name.startswith("_") else f"of {size}"
-
-
-def _dynamic_places(export: ExportCall) -> Iterator[tuple[str, int, Any, int]]:
-    """Path, dim, mark and size of each dim that the call of torch.export makes dynamic."""
-    shapes = export.dynamic_shapes
-    if not shapes:
-        return
-    if isinstance(shapes, dict):
-        with suppress(TypeError, ValueError):
-            function = getattr(export.model, "forward", export.model)
-            names = list(inspect.signature(function).parameters)
-            for at, name in enumerate(names[: len(export.call.args)]):
-                yield from _dynamic_marks(export.call.args[at], shapes.get(name), f"args[{at}]")
-        for name, value in export.call.kwargs.items():
-            yield from _dynamic_marks(value, shapes.get(name), f"kwargs[{name!r}]")
-    else:
-        for at, (value, mark) in enumerate(zip(export.call.args, shapes, strict=False)):
-            yield from _dynamic_marks(value, mark, f"args[{at}]")
-
-
-def _dynamic_marks(value: Any, mark: Any, path: str) -> Iterator[tuple[str, int, Any, int]]:
-    if isinstance(value, torch.Tensor):
-        entries = mark.items() if isinstance(mark, dict) else enumerate(mark) if isinstance(mark, list | tuple) else ()
-        for dim, one in entries:
-            if _is_dynamic(one) and dim < value.dim():
-                yield path, dim, one, int(value.shape[dim])
-    elif isinstance(value, dict) and isinstance(mark, dict):
-        for key, one in value.items():
-            yield from _dynamic_marks(one, mark.get(key), f"{path}[{key!r}]")
-    elif isinstance(value, list | tuple) and isinstance(mark, list | tuple):
-        for at, (one, its) in enumerate(zip(value, mark, strict=False)):
-            yield from _dynamic_marks(one, its, f"{path}[{at}]")
-
-
-def _is_dynamic(mark: Any) -> bool:
-    return mark is not None and not isinstance(mark, int | dict | list | tuple) and mark != torch.export.Dim.STATIC
-
-
-def _resize(path: str, leaf: Any, *, members: list[tuple[str, int]], size: int) -> Any:
-    for name, dim in members:
-        if name == path and isinstance(leaf, torch.Tensor):
-            leaf = leaf.index_select(dim, torch.arange(size, device=leaf.device) % leaf.shape[dim])
-    return leaf
-
-
-def _distinct(call: ModelCall) -> ModelCall | None:
+def distinct_inputs(call: ModelCall) -> ModelCall | None:
     """The call with other values in inputs that hold the same ones; None where no two do."""
     tensors = call.tensors()
     same = [
@@ -363,204 +178,3 @@ def _distinct(call: ModelCall) -> ModelCall | None:
         return leaf.flip(tuple(range(leaf.dim()))) + 1 if path in same and leaf.is_floating_point() else leaf
 
     return call.rebuilt(visit) if same else None
-
-
-# The steps of remedies.
-def _set_strict(export: ExportCall, step: Any) -> ExportCall:
-    if export.strict is bool(step["value"]):
-        raise ValueError("it was exported so")
-    return replace(export, strict=bool(step["value"]))
-
-
-def _evaluate(export: ExportCall, _step: Any) -> ExportCall:
-    return replace(export, model=copy_of(export.model).eval())
-
-
-def _own_inputs(export: ExportCall, _step: Any) -> ExportCall:
-    """The copy of the noted call has a tensor of its own for each input already."""
-    return export
-
-
-def _change_dims(export: ExportCall, step: Any) -> ExportCall:
-    """Leave dims to torch.export (``auto``), insist (``dynamic``), fix them, or take those that its error suggests."""
-    how = step["to"]
-    if how == "suggested":
-        from torch.export.dynamic_shapes import refine_dynamic_shapes_from_suggested_fixes as refine
-
-        _, found, after = str(export.error or "").partition("Suggested fixes:\n")
-        lines = [line for line in after.splitlines() if line.startswith(" ") and " = " in line]
-        if not found or not lines:
-            raise ValueError("the error suggests none")
-        return replace(export, dynamic_shapes=refine("\n".join(["Suggested fixes:", *lines]), export.dynamic_shapes))
-    mark = {"auto": torch.export.Dim.AUTO, "dynamic": torch.export.Dim.DYNAMIC, "static": None}[how]
-    return replace(export, dynamic_shapes=_marks(export.dynamic_shapes, mark))
-
-
-def _marks(shapes: Any, mark: Any) -> Any:
-    if isinstance(shapes, dict):
-        return {key: _marks(one, mark) for key, one in shapes.items()}
-    if isinstance(shapes, list | tuple):
-        return type(shapes)(_marks(one, mark) for one in shapes)
-    return mark if _is_dynamic(shapes) else shapes
-
-
-def _dims_source(shapes: Any) -> str:
-    """``dynamic_shapes`` as Python, at most ``_LONGEST_DIMS`` characters; empty where it holds a named Dim."""
-    hints = {str(getattr(torch.export.Dim, name)): f"torch.export.Dim.{name}" for name in ("AUTO", "DYNAMIC", "STATIC")}
-
-    def write(one: Any) -> str:
-        if isinstance(one, dict):
-            return "{" + ", ".join(f"{key!r}: {write(value)}" for key, value in one.items()) + "}"
-        if isinstance(one, list | tuple):
-            inner = ", ".join(map(write, one))
-            return f"[{inner}]" if isinstance(one, list) else f"({inner},)" if len(one) == 1 else f"({inner})"
-        return repr(one) if one is None or isinstance(one, int) else hints[str(one)]
-
-    try:
-        text = write(shapes)
-    except KeyError:
-        return ""
-    return text if len(text) <= _LONGEST_DIMS else ""
-
-
-def _larger_example(export: ExportCall, _step: Any) -> ExportCall:
-    """Repeat what is of size 1 in a dynamic dim: an example of 2."""
-    members = [(path, dim) for path, dim, _, size in _dynamic_places(export) if size == 1]
-    if not members:
-        raise ValueError("no dynamic dim is of size 1")
-    return replace(export, call=export.call.rebuilt(partial(_resize, members=members, size=2)))
-
-
-def _set_compiler(export: ExportCall, step: Any) -> ExportCall:
-    return replace(export, settings={**export.settings, str(step["setting"]): step["value"]})
-
-
-def _check_sizes(export: ExportCall, _step: Any) -> ExportCall:
-    """``torch._check`` on each number that forward takes from a tensor: not negative, no larger than the inputs."""
-    sizes = [size for _, tensor in export.call.tensors() for size in tensor.shape]
-    return replace(export, around=(*export.around, partial(_check_items, max(sizes, default=1))))
-
-
-def _check_items(most: int) -> AbstractContextManager[None]:
-    original = torch.Tensor.item
-
-    def item(tensor: Any) -> Any:
-        value = original(tensor)
-        if isinstance(value, torch.SymInt):
-            torch._check(value >= 0)
-            torch._check(value <= most)
-        return value
-
-    return attribute_replaced(torch.Tensor, "item", item)
-
-
-def _plain_sizes(export: ExportCall, _step: Any) -> ExportCall:
-    """Return tuples in the place of torch.Size."""
-    inner = export.model
-
-    class Plain(torch.nn.Module):  # type: ignore[misc,unused-ignore]
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = inner
-
-        def forward(self, *args: Any, **kwargs: Any) -> Any:
-            return _without_sizes(self.inner(*args, **kwargs))
-
-    shapes = export.dynamic_shapes
-    return replace(
-        export, model=Plain(), dynamic_shapes=(tuple(shapes.values()),) if isinstance(shapes, dict) else shapes
-    )
-
-
-def _without_sizes(value: Any) -> Any:
-    if isinstance(value, torch.Size):
-        return tuple(value)
-    if isinstance(value, dict):
-        return {key: _without_sizes(one) for key, one in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(_without_sizes(one) for one in value)
-    return value
-
-
-def _register_buffers(export: ExportCall, _step: Any) -> ExportCall:
-    """Make buffers of the tensors that a program holds as constants."""
-    module = export.model
-    if not isinstance(module, torch.fx.GraphModule):
-        # The program of the model: tensors from outside are attributes there.
-        module = (export.program or _export(export)).module()
-    named = {node.target for node in module.graph.nodes if node.op == "get_attr" and "." not in node.target}
-    known = {name for name, _ in (*module.named_buffers(recurse=False), *module.named_parameters(recurse=False))}
-    constants = sorted(name for name in named - known if isinstance(getattr(module, name, None), torch.Tensor))
-    if not constants:
-        raise ValueError("the program holds no constant")
-    # A copy of a graph module has them as buffers already.
-    module = copy_of(module)
-    for name in constants:
-        if name not in dict(module.named_buffers(recurse=False)):
-            tensor = getattr(module, name)
-            delattr(module, name)
-            module.register_buffer(name, tensor.detach().clone())
-    return replace(export, model=module)
-
-
-def _register_fakes(export: ExportCall, _step: Any) -> ExportCall:
-    """Give custom operators without a fake kernel one that returns the sizes of this example."""
-    from torch._library.utils import is_builtin
-
-    results: dict[str, Any] = {}
-
-    class Recorder(TorchDispatchMode):  # type: ignore[misc,unused-ignore]
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            made = func(*args, **(kwargs or {}))
-            if isinstance(func, torch._ops.OpOverload) and not is_builtin(func) and not has_fake(func):
-                results.setdefault(func._schema.name, made)
-            return made
-
-    with Recorder():
-        _call_model(export.model, export.call)
-    if not results:
-        raise ValueError("each operator has a fake kernel")
-    for name, made in results.items():
-        empty = partial(
-            tree_map_only,
-            torch.Tensor,
-            lambda one: torch.empty_strided(one.shape, one.stride(), dtype=one.dtype, device=one.device),
-        )
-        torch.library.register_fake(name, lambda *_args, _made=made, _empty=empty, **_kwargs: _empty(_made))
-    return export
-
-
-def _cast(export: ExportCall, step: Any) -> ExportCall:
-    """Give an operator another dtype, and cast its result to the one that it should have."""
-    module = copy_of(export.model)
-    if not isinstance(module, torch.fx.GraphModule):
-        module = _export(export).module()
-    graph, to = module.graph, getattr(torch, str(step["to"]))
-    nodes = [node for node in graph.nodes if node.op == "call_function" and str(node.target) == step["operator"]]
-    for node in nodes:
-        with graph.inserting_before(node):
-            first = graph.call_function(torch.ops.aten.ne.Scalar, (node.args[0], 0))
-        node.update_arg(0, first)
-        with graph.inserting_after(node):
-            cast = graph.call_function(torch.ops.aten.to.dtype, (node, to))
-        node.replace_all_uses_with(cast, delete_user_cb=lambda user, cast=cast: user is not cast)
-    if not nodes:
-        raise ValueError(f"the program does not call {step['operator']}")
-    graph.lint()
-    module.recompile()
-    return replace(export, model=module)
-
-
-_STEPS: dict[str, Callable[[ExportCall, Any], ExportCall]] = {
-    "strict": _set_strict,
-    "eval": _evaluate,
-    "own_inputs": _own_inputs,
-    "dims": _change_dims,
-    "larger_example": _larger_example,
-    "settings": _set_compiler,
-    "check_sizes": _check_sizes,
-    "plain_sizes": _plain_sizes,
-    "buffers": _register_buffers,
-    "fakes": _register_fakes,
-    "cast": _cast,
-}

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from aotidoctor.worker.call import ModelCall  # noqa: E402
-from aotidoctor.worker.varied_calls import read_beyond  # noqa: E402
+from aotidoctor.worker.values.varied_calls import read_beyond  # noqa: E402
 
 
 class Told:

@@ -11,7 +11,7 @@ from aotidoctor.model.jobs import Cut, InputsSource
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from aotidoctor.worker.cut_program import cut  # noqa: E402
+from aotidoctor.worker.verify.cut_program import cut  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

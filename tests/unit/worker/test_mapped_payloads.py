@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 import torch
 from torch.testing._internal.two_tensor import TwoTensor
 
-from aotidoctor.worker.cut_program import load_program
+from aotidoctor.worker.verify.cut_program import load_program
 
 
 class Zoo(torch.nn.Module):

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from aotidoctor.worker.cut_program import load_program
+from aotidoctor.worker.verify.cut_program import load_program
 
 pytestmark = [
     pytest.mark.torch,
