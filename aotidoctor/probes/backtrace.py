@@ -28,7 +28,6 @@ from aotidoctor.localize.culprit import (
     RUNTIME,
     UNKNOWN,
     Culprit,
-    Hang,
     base_name,
     called_operator,
     classify_hang,
@@ -83,7 +82,11 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     match outcome.ending:
         case TimedOut():
             hang = classify_hang(trace, package_files(case.model))
-            hang = _python_hang(hang, outcome)
+            # Python frames show an operator in Python, even without a debugger.
+            if hang.culprit is not None:
+                hang = replace(hang, culprit=_with_python(hang.culprit, outcome))
+            elif outcome.stage.startswith("run") and (named := operator_frame(outcome.stderr_tail)) is not None:
+                hang = replace(hang, where=OPERATOR, culprit=Culprit(where=OPERATOR, frame=named, proved=True))
             frames = with_sources(hang.frames, case.model)
             found = hang.culprit or Culprit(where=UNKNOWN)
             facts = _facts(case, outcome, found, frames) | {"where": hang.where, "state": hang.state}
@@ -131,16 +134,6 @@ def _with_python(found: Culprit, outcome: Outcome) -> Culprit:
     """The culprit with the Python frame of an operator in Python: in C there is only the interpreter."""
     named = operator_frame(outcome.stderr_tail) if found.where == OPERATOR and found.library is None else None
     return found if named is None else replace(found, frame=named)
-
-
-def _python_hang(hang: Hang, outcome: Outcome) -> Hang:
-    """The hang with its operator in Python, which Python frames show even without a debugger."""
-    named = operator_frame(outcome.stderr_tail)
-    if hang.culprit is not None:
-        return replace(hang, culprit=_with_python(hang.culprit, outcome))
-    if named is None or not outcome.stage.startswith("run"):
-        return hang
-    return replace(hang, where=OPERATOR, culprit=Culprit(where=OPERATOR, frame=named, proved=True))
 
 
 def _facts(case: Case, outcome: Outcome, found: Culprit, frames: Sequence[Frame]) -> dict[str, FactValue]:
@@ -192,6 +185,5 @@ def left_out(outcome: Outcome) -> list[NotChecked]:
     return [FIND.unchecked(problem, moot=False)] if problem is not None else []
 
 
-PROBE = FIND.probe(
-    plan, read, "for an unexplained signal, and for a run that had to be stopped (no further run)", left_out=left_out
-)
+_WHEN = "for an unexplained signal, and for a run that had to be stopped (no further run)"
+PROBE = replace(FIND.probe(plan, read, _WHEN), left_out=left_out)

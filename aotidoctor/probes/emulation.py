@@ -269,10 +269,5 @@ def _observed(one: EmulationFault, buffer: str) -> str:
             return f"{verb} {buffer}{element_text(one)}{odd}{more}"
 
 
-PROBE = FIND.probe(
-    plan,
-    read,
-    "for a CUDA package that cannot run here, or failed on the GPU without an explanation; needs Triton",
-    left_out=skipped,
-    revise=revise,
-)
+_WHEN = "for a CUDA package that cannot run here, or failed on the GPU without an explanation; needs Triton"
+PROBE = replace(FIND.probe(plan, read, _WHEN), left_out=skipped, revise=revise)

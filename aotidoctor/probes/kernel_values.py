@@ -21,6 +21,7 @@ When it is wrong
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aotidoctor.localize.comparison import read_comparison
 from aotidoctor.localize.watched_values import FirstBad, WatchedValues, first_diverging, first_nonfinite, read_watched
@@ -206,6 +207,5 @@ def left_out(outcome: Outcome) -> list[NotChecked]:
     return [tool_failure_note(CODE, NAME, outcome, "watch")] if failed else []
 
 
-PROBE = FIND.probe(
-    plan, read, "for NaN or Inf from clean inputs, and for outputs that differ from the reference", left_out=left_out
-)
+_WHEN = "for NaN or Inf from clean inputs, and for outputs that differ from the reference"
+PROBE = replace(FIND.probe(plan, read, _WHEN), left_out=left_out)

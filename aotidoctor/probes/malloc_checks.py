@@ -65,14 +65,17 @@ def plan(case: Case, history: History) -> Request | NotChecked:
         return FIND.unchecked("a static finding already explains the crash")
     if history.has("AD-RUN-015", "signalled"):
         return FIND.unchecked("an operator crashes when it is called alone")
-    missing = _unavailable(case)
-    if missing is not None:
-        return FIND.unchecked(missing, moot=False)
+    if case.host.system != "Linux" or case.host.glibc is None:
+        return FIND.unchecked("the C library here has no such checks (glibc has them)", moot=False)
+    if device_of(case) != "cpu":
+        return FIND.unchecked("device memory does not come from malloc", moot=False)
+    preloaded = case.host.environment.get("LD_PRELOAD", "")
+    if (other := OTHER_ALLOCATORS.search(preloaded)) is not None:
+        return FIND.unchecked(f"{other[0]} is preloaded in place of the C library's allocator", moot=False)
     run, purpose = run_of(base), "with the C library's heap checks"
     request = run_request(case, NAME, purpose, heap_checks=True, trace=True, calls=run.calls, observe=run.observe)
     env = {"MALLOC_CHECK_": "3", "MALLOC_PERTURB_": PERTURB}
     if tuple(int(part) for part in re.findall(r"\d+", case.host.glibc or "")[:2]) >= SPLIT:
-        preloaded = case.host.environment.get("LD_PRELOAD")
         env["LD_PRELOAD"] = f"{LIBRARY}:{preloaded}" if preloaded else LIBRARY
     return replace(request, fresh=True, env=env)
 
@@ -93,16 +96,6 @@ def _base(history: History) -> Outcome | None:
     in_allocator = stack is not None and IN_ALLOCATOR.search(stack.debugger_output) is not None
     reported = facts.get("symptom") == "heap-corruption"
     return outcome if late or reported or in_allocator or history.has("AD-RUN-002", "flaky") else None
-
-
-def _unavailable(case: Case) -> str | None:
-    host = case.host
-    if host.system != "Linux" or host.glibc is None:
-        return "the C library here has no such checks (glibc has them)"
-    if device_of(case) != "cpu":
-        return "device memory does not come from malloc"
-    found = OTHER_ALLOCATORS.search(host.environment.get("LD_PRELOAD", ""))
-    return f"{found[0]} is preloaded in place of the C library's allocator" if found is not None else None
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:

@@ -45,6 +45,7 @@ def user_code(case: Case) -> UserCode:
 
 def base_payload(case: Case) -> Run:
     """The payload of the plain run: the package, the inputs, nothing changed."""
+    compiled = case.artifact.precompiled
     return Run(
         code=user_code(case),
         package=case.artifact.path,
@@ -57,14 +58,9 @@ def base_payload(case: Case) -> Run:
         calls=2,
         weights=case.options.weights,
         confine=not _why_free(case),
-        grad_mode=_grad_mode(case),
+        # Those that the guards of a compiled function want; None for the process's own.
+        grad_mode=compiled.function.grad_mode if compiled is not None and compiled.function is not None else None,
     )
-
-
-def _grad_mode(case: Case) -> bool | None:
-    """Whether gradients are on in the call that the guards of a compiled function want; None for the process's own."""
-    found = case.artifact.precompiled
-    return found.function.grad_mode if found is not None and found.function is not None else None
 
 
 def _why_free(case: Case) -> str:

@@ -73,8 +73,7 @@ def _of_sizes(case: Case, text: FactValue, env: Mapping[str, int]) -> frozenset[
     if not isinstance(text, str):
         return frozenset()
     sizes = [int(size) for size in re.findall(r"\d+", text)]
-    for output in _outputs(case):
-        shape = _shape(output)
+    for _, shape in _outputs(case):
         if [evaluate(size, env) for size in shape] == sizes:
             return frozenset().union(*(size.symbols for size in shape))
     return frozenset(symbol for symbol, size in env.items() if size in sizes)
@@ -84,8 +83,7 @@ def _of_bytes(case: Case, text: FactValue, env: Mapping[str, int]) -> frozenset[
     if not isinstance(text, str | int) or not str(text).isdigit():
         return frozenset()
     wanted = int(text)
-    for output in _outputs(case):
-        shape = _shape(output)
+    for output, shape in _outputs(case):
         sizes = [evaluate(size, env) for size in shape]
         known = [size for size in sizes if size is not None]
         if len(known) == len(sizes) and math.prod(known) * ITEMSIZE.get(output.dtype or "", 0) == wanted:
@@ -94,12 +92,9 @@ def _of_bytes(case: Case, text: FactValue, env: Mapping[str, int]) -> frozenset[
     return frozenset(env) if len(env) == 1 and all(wanted % size == 0 for size in env.values()) else frozenset()
 
 
-def _outputs(case: Case) -> tuple[OutputSpec, ...]:
-    return case.contract.outputs if case.contract is not None else ()
-
-
-def _shape(output: OutputSpec) -> list[Expr]:
-    return [parse_expr(size) for size in output.shape or ()]
+def _outputs(case: Case) -> list[tuple[OutputSpec, list[Expr]]]:
+    outputs = case.contract.outputs if case.contract is not None else ()
+    return [(output, [parse_expr(size) for size in output.shape or ()]) for output in outputs]
 
 
 CODE, NAME = "AD-RUN-001", "plain_run"
@@ -320,9 +315,5 @@ def _subject(case: Case, facts: dict[str, FactValue]) -> str | None:
     return None
 
 
-PROBE = FIND.probe(
-    plan,
-    read,
-    "always, unless the file cannot or must not be executed on this host",
-    thread_checks=("threads_exceed_build",),
-)
+_WHEN = "always, unless the file cannot or must not be executed on this host"
+PROBE = replace(FIND.probe(plan, read, _WHEN), thread_checks=("threads_exceed_build",))

@@ -47,33 +47,29 @@ BY_HAND = "a package compiled on the GPU with AOT_INDUCTOR_DEBUG_INTERMEDIATE_VA
 
 def plan(case: Case, history: History) -> Request | NotChecked:
     """Plan the compile with the printer, if kernel_values was inconclusive."""
-    reason = _why_not(case, history)
-    if reason is not None:
+    if history.has(CODE, *FOLLOWED):
+        return FIND.unchecked("the values were followed in the package itself")
+    if not _nonfinite(history):
+        if not history.has("AD-RUN-011", *WRONG):
+            return FIND.unchecked("the outputs are finite, and nothing indicates that they are wrong")
+        if device_of(case) != "cpu":
+            return FIND.unchecked(NO_GPU)
+    if case.reference is None:
+        reason = "there is no exported program to compile with the value printer: --reference exported.pt2"
         return FIND.unchecked(reason)
+    static, device = history.static_errors(), device_of(case)
+    if static:
+        return FIND.unchecked(f"{static[0].code} explains it already")
+    # A GPU needs more than a C++ compiler, which every compile looks for by itself.
+    missing = missing_for_gpu_compile(case) if device == "cuda" else f"this host cannot compile for {device}"
+    if missing and device != "cpu":
+        return FIND.unchecked(f"{missing}; by hand: {BY_HAND}")
     return compile_request(case, NAME, "the same program with the value printer", printer=level_of(history))
 
 
 def level_of(history: History) -> int:
     """Level 2 for NaN and Inf; level 1 for numbers that have to be compared."""
     return PRINT if _nonfinite(history) else SAVE
-
-
-def _why_not(case: Case, history: History) -> str | None:
-    if history.has(CODE, *FOLLOWED):
-        return "the values were followed in the package itself"
-    if not _nonfinite(history):
-        if not history.has("AD-RUN-011", *WRONG):
-            return "the outputs are finite, and nothing indicates that they are wrong"
-        if device_of(case) != "cpu":
-            return NO_GPU
-    if case.reference is None:
-        return "there is no exported program to compile with the value printer: --reference exported.pt2"
-    static, device = history.static_errors(), device_of(case)
-    if static:
-        return f"{static[0].code} explains it already"
-    # A GPU needs more than a C++ compiler, which every compile looks for by itself.
-    missing = missing_for_gpu_compile(case) if device == "cuda" else f"this host cannot compile for {device}"
-    return f"{missing}; by hand: {BY_HAND}" if missing and device != "cpu" else None
 
 
 def _nonfinite(history: History) -> bool:

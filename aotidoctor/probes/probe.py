@@ -125,24 +125,11 @@ class RunFinder:
         plan: Callable[[Case, History], Plan],
         read: Callable[[Case, History, Outcome], Sequence[Evidence]],
         asked_when: str,
-        *,
-        left_out: Callable[[Outcome], Sequence[NotChecked]] = lambda _outcome: (),
-        revise: Callable[[Sequence[Evidence], Outcome], list[Evidence]] = lambda findings, _outcome: list(findings),
-        thread_checks: tuple[str, ...] = (),
     ) -> Probe:
         """The probe; its question is the title of its page."""
         title = self.page.partition("\n")[0]
-        return Probe(
-            code=self.code,
-            name=self.name,
-            asks=title[:1].lower() + title[1:],
-            asked_when=asked_when,
-            plan=plan,
-            read=read,
-            left_out=left_out,
-            revise=revise,
-            thread_checks=thread_checks,
-        )
+        asks = title[:1].lower() + title[1:]
+        return Probe(code=self.code, name=self.name, asks=asks, asked_when=asked_when, plan=plan, read=read)
 
 
 def unasked(code: str, name: str, reason: str, *, moot: bool = True) -> NotChecked:
@@ -164,5 +151,5 @@ def evidence(
     facts: Mapping[str, FactValue] | None = None,
 ) -> Evidence:
     """Evidence that points at a child run."""
-    maker = Maker(code, severity, RunSource(run=outcome.id, stream=stream))
+    maker = RunFinder(code, "", "").at(severity, outcome, stream)
     return maker(kind, subject, observed=observed, expected=expected, message=message, facts=facts)

@@ -131,7 +131,12 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """
     result = reference_comparison(outcome)
     if not succeeded(outcome) and not (outcome.stage == FLOAT64 and result):
-        return [_unfinished_reason(case, outcome)]
+        ending = read_ending(CODE, case, outcome)
+        # The package had answered before: only an end in its own call is its fault.
+        if outcome.stage.startswith(("run", "scan", "unload")) and not isinstance(outcome.ending, TimedOut):
+            return [ending]
+        why, expected = f"{ending.observed} ({outcome.stage})", "a reference that can run"
+        return [FIND.warn(outcome)("unavailable", None, observed=why, expected=expected)]
     if result.get("unavailable") or not result:
         why = str(result.get("unavailable") or "no comparison was made").strip().splitlines()[0][:300]
         expected = "a reference that can run"
@@ -233,15 +238,6 @@ def _merged(result: JsonObject, outcome: Outcome) -> Evidence | None:
     )
 
 
-def _unfinished_reason(case: Case, outcome: Outcome) -> Evidence:
-    """The ending as a finding. The package had answered before: only an end in its own call is its fault."""
-    ending = read_ending(CODE, case, outcome)
-    if outcome.stage.startswith(("run", "scan", "unload")) and not isinstance(outcome.ending, TimedOut):
-        return ending
-    why = f"{ending.observed} ({outcome.stage})"
-    return FIND.warn(outcome)("unavailable", None, observed=why, expected="a reference that can run")
-
-
 def _numbers(case: Case, history: History, outcome: Outcome) -> list[Evidence]:
     """Findings of weights and outputs; wrong outputs need no finding of their own if other weights explain them."""
     source = RunSource(run=outcome.id, stream="result")
@@ -261,7 +257,10 @@ def _numbers(case: Case, history: History, outcome: Outcome) -> list[Evidence]:
         notes.append(f"not in float64: {', '.join(map(str, unchanged[:4]))}")
     found = output_finding(outputs, source, note="".join(f"; {item}" for item in notes), another=another)
     casts = _names(judge.get("casts")) if isinstance(judge, dict) else ()
-    if casts and found.kind == "precision" and _leaves_rounding_out(found):
+    ours, theirs = found.facts.get("error"), found.facts.get("reference_error")
+    # The package has the float64 numbers of the program without its roundings, and the reference has not.
+    exact = isinstance(ours, float) and isinstance(theirs, float) and ours <= FURTHER < theirs
+    if casts and found.kind == "precision" and exact:
         left_out = f"the program rounds to {' and '.join(casts)} in between, and the package does not"
         expected = f"{found.expected}; they come with emulate_precision_casts=True in inductor_configs"
         found = replace(found, severity=Severity.WARN, observed=f"{found.observed}; {left_out}", expected=expected)
@@ -269,12 +268,6 @@ def _numbers(case: Case, history: History, outcome: Outcome) -> list[Evidence]:
         return [found]
     named = weights_finding(weights, outputs, source)
     return [named] if found.severity is Severity.ERROR else [found, named]
-
-
-def _leaves_rounding_out(found: Evidence) -> bool:
-    """Whether the package has the float64 numbers of the program without its roundings, and the reference has not."""
-    ours, theirs = found.facts.get("error"), found.facts.get("reference_error")
-    return isinstance(ours, float) and isinstance(theirs, float) and ours <= FURTHER < theirs
 
 
 def _mutation(item: JsonObject, outcome: Outcome) -> Evidence:

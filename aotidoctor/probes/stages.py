@@ -150,8 +150,12 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         "operator": first.operator,
         "where": first.where,
         "name": first.operator,
-        **(_export_facts(rows) if kind == "exported" else _decomposition_facts(first)),
     }
+    if kind == "exported":
+        facts |= _export_facts(rows)
+    else:
+        own = _OWN_DECOMPOSITION % (first.operator or "aten.OPERATOR.default")
+        facts |= {"workaround": f"{own}, then compile", "command": f"{own}   # before compiling it"}
     at = f" ({first.where})" if first.where else ""
     return [
         FIND.error(outcome)(
@@ -181,11 +185,6 @@ def _export_facts(rows: Sequence[CustodyStage]) -> dict[str, FactValue]:
         "command": f"ep = torch.export.export(model, args, strict={agreeing == STRICT})",
         "tried": True,
     }
-
-
-def _decomposition_facts(first: CustodyStage) -> dict[str, FactValue]:
-    own = _OWN_DECOMPOSITION % (first.operator or "aten.OPERATOR.default")
-    return {"workaround": f"{own}, then compile", "command": f"{own}   # before compiling it"}
 
 
 _CAUSES = {"exported": "export-specialization", DECOMPOSED: "codegen-bug"}
