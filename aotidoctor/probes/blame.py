@@ -74,10 +74,13 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     if chain is None:
         return []
     found = finding(failure, chain, outcome)
-    # An index that was computed from NaN is none when it is made a number.
+    return [replace(found, facts={**found.facts, "nan": _is_nan(chain, history)})]
+
+
+def _is_nan(chain: Chain, history: History) -> bool:
+    """Whether the index was computed from inputs that hold NaN, which is no index when it is made a number."""
     holding = {item.subject for item in history.of("AD-IN-019", "nan")}
-    nan = bool(chain.sources) and not chain.elements and holding.issuperset(chain.sources)
-    return [replace(found, facts={**found.facts, "nan": nan})]
+    return bool(chain.sources) and not chain.elements and holding.issuperset(chain.sources)
 
 
 def lost_check(case: Case, crash: Evidence, outcome: Outcome) -> list[Evidence]:

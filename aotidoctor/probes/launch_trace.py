@@ -26,7 +26,6 @@ from aotidoctor.localize.call_timeline import name_of, origin_of
 from aotidoctor.model.answers import Launch, Launches, LaunchFailure, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.record import record
 from aotidoctor.model.run import CallKind, Outcome, Request, Signalled, TimedOut, TracedCall
 from aotidoctor.probes.cuda_probe import reason_to_skip, repeat_call
 from aotidoctor.probes.dead_context import dead_context_facts, first_fault
@@ -76,16 +75,8 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     return [_under_way(case, outcome, seen)]
 
 
-@record
-class _Launch:
-    """A computing call of the package, as the child recorded it."""
-
-    name: str
-    kind: str
-    facts: dict[str, FactValue]
-
-
-def _launch(case: Case, entry: Launch) -> _Launch:
+def _launch(case: Case, entry: Launch) -> tuple[str, str, dict[str, FactValue]]:
+    """Name, kind and facts of a computing call of the package, as the child recorded it."""
     call = TracedCall(symbol=entry.symbol, argument=entry.argument or 0, at=0.0)
     name = entry.kernel or name_of(case, call)
     kind = "kernel" if call.kind is CallKind.LAUNCH else call.kind.value
@@ -100,7 +91,7 @@ def _launch(case: Case, entry: Launch) -> _Launch:
     }
     sizes: dict[str, FactValue] = {"grid": entry.grid, "block": entry.block, "shared": entry.shared}
     facts |= {name: size for name, size in sizes.items() if size is not None}
-    return _Launch(name=name, kind=kind, facts=facts)
+    return name, kind, facts
 
 
 def _first_failing(case: Case, outcome: Outcome, failure: LaunchFailure) -> Evidence:
@@ -117,16 +108,16 @@ def _first_failing(case: Case, outcome: Outcome, failure: LaunchFailure) -> Evid
     if entry is None:
         observed = f"{error} before the first launch of call {failure.run}"
         return FIND.warn(outcome)("before", None, observed=observed, expected="a working device", facts=facts)
-    launch = _launch(case, entry)
-    later = _launch(case, following).name if following is not None else None
+    name, kind, launched = _launch(case, entry)
+    later = _launch(case, following)[0] if following is not None else None
     shows = f"; without synchronisation it is reported at {later} or later" if later is not None else ""
     return FIND.error(outcome)(
-        launch.kind,
-        launch.name,
-        observed=f"{error} {_WHEN.get(launch.kind, 'after it')}{_dims(launch)}",
+        kind,
+        name,
+        observed=f"{error} {_WHEN.get(kind, 'after it')}{_dims(launched)}",
         expected="success",
-        message=f"call {launch.facts['run']} of the model: the work of {launch.name} fails first: {text}{shows}",
-        facts={**facts, **launch.facts, "surfaces_at": later},
+        message=f"call {launched['run']} of the model: the work of {name} fails first: {text}{shows}",
+        facts={**facts, **launched, "surfaces_at": later},
     )
 
 
@@ -136,35 +127,35 @@ def _under_way(case: Case, outcome: Outcome, seen: Launches) -> Evidence:
     entry = seen.launch_last
     if entry is None:
         return _note("not-entered", outcome, f"{ending.observed} before the first launch")
-    launch, words = _launch(case, entry), outcome.stderr_tail
+    (name, own_kind, launched), words = _launch(case, entry), outcome.stderr_tail
     if outcome.error is not None:
         words = f"{outcome.error.message}\n{words}"
     kind = "under-way"
-    if launch.facts["symbol"] in _LOADING:
+    if launched["symbol"] in _LOADING:
         kind = "load"
     elif isinstance(outcome.ending, TimedOut):
         kind = "hang"
     elif first_fault(outcome) is not None and seen.launch_count is None:
         # It aborted before it could report: all calls before this one had succeeded, so the fault is in this one.
-        kind = launch.kind
-    elif launch.kind == "kernel" and "CUDA driver error" in words:
+        kind = own_kind
+    elif own_kind == "kernel" and "CUDA driver error" in words:
         # The driver calls of a package are checked one by one; an error that torch itself raises has other words.
         kind = "refused"
-    elif launch.kind != "kernel" and recognise(words).name == "gpu-library" and seen.launch_count is not None:
+    elif own_kind != "kernel" and recognise(words).name == "gpu-library" and seen.launch_count is not None:
         # Waiting before and after it brought no error: it is not the fault of a kernel that surfaced here.
         kind = "library"
     sure = kind in NAMING or isinstance(outcome.ending, Signalled)
     return FIND.at(Severity.ERROR if sure else Severity.INFO, outcome)(
         kind,
-        launch.name,
-        observed=f"{ending.observed}, {_WHEN.get(kind, 'inside it, or inside later work')}{_dims(launch)}",
+        name,
+        observed=f"{ending.observed}, {_WHEN.get(kind, 'inside it, or inside later work')}{_dims(launched)}",
         expected="success",
-        facts={**ending.facts, **launch.facts, "call_kind": launch.kind},
+        facts={**ending.facts, **launched, "call_kind": own_kind},
     )
 
 
-def _dims(launch: _Launch) -> str:
-    grid, block = launch.facts.get("grid"), launch.facts.get("block")
+def _dims(launched: dict[str, FactValue]) -> str:
+    grid, block = launched.get("grid"), launched.get("block")
     if not isinstance(grid, tuple) or not isinstance(block, tuple):
         return ""
     return f" (grid {'x'.join(map(str, grid))}, block {'x'.join(map(str, block))})"

@@ -28,7 +28,6 @@ from dataclasses import replace
 from aotidoctor.model.answers import GivenWeights, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
-from aotidoctor.model.record import record
 from aotidoctor.model.run import CallKind, Outcome, Request
 from aotidoctor.probes.payload import device_of, run_of, run_request
 from aotidoctor.probes.plain_run import read_ending
@@ -109,23 +108,23 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
         observed = "no failure, and no damaged block was freed"
         return [FIND.info(outcome)("heals", None, observed=observed, expected=expected, facts=facts)]
     ending = read_ending(CODE, case, outcome)
-    place = _place(case, outcome)
+    subject, words, place = _place(case, outcome)
     traced = history.outcomes.get("call_trace")
     traced = traced if traced is not None and not succeeded(traced) else base
     before, now = _position(base), _position(outcome)
     if before == now and traced.stage == outcome.stage and traced.trace is not None and outcome.trace is not None:
         before, now = (*before, traced.trace.total), (*now, outcome.trace.total)
     kind = "same" if before == now else "moved" if now < before else "later"
-    known = place.subject is not None
+    known = subject is not None
     return [
         FIND.at(Severity.ERROR if known or kind == "moved" else Severity.INFO, outcome, "stderr")(
             kind,
-            place.subject,
-            observed=f"{ending.observed} in {outcome.stage}{place.words}",
+            subject,
+            observed=f"{ending.observed} in {outcome.stage}{words}",
             expected=expected,
             facts={
                 **ending.facts,
-                **place.facts,
+                **place,
                 **facts,
                 # The C library reports that the heap is damaged, and the call that it reports it in is known.
                 "damage": known and ending.facts.get("symptom") == "heap-corruption",
@@ -135,33 +134,26 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     ]
 
 
-@record
-class _Place:
-    """The compiled call in which, or after which, the damage was found."""
-
-    subject: str | None
-    words: str
-    facts: dict[str, FactValue]
-
-
-def _place(case: Case, outcome: Outcome) -> _Place:
-    """The last computing call, by the operator's name if it is a call of a custom operator."""
+def _place(case: Case, outcome: Outcome) -> tuple[str | None, str, dict[str, FactValue]]:
+    """The last computing call, in or after which the damage was found: its name or operator, words, facts."""
     calls = outcome.trace.calls if outcome.trace is not None else ()
     computing = [call for call in calls if call.kind is not CallKind.RUNTIME]
     if not outcome.stage.startswith("run") or not computing:
         ops = case.contract.custom_ops if case.contract is not None and outcome.stage.startswith("run") else ()
         op = ops[0] if len(ops) == 1 else None
-        return _Place(subject=op, words="", facts={"call_kind": "custom" if op else None, "inside": None})
+        return op, "", {"call_kind": "custom" if op else None, "inside": None}
     last = computing[-1]
     inside, name = calls[-1] is last, last.symbol
     nodes = case.model.extern_nodes if case.model is not None else ()
     if last.kind is CallKind.CUSTOM and 0 <= last.argument < len(nodes):
         name = nodes[last.argument].target
-    return _Place(
-        subject=name,
-        words=f", {'inside' if inside else 'after'} {name}",
-        facts={"call_kind": last.kind.value, "inside": inside, "symbol": calls[-1].symbol, "calls": len(computing)},
-    )
+    facts: dict[str, FactValue] = {
+        "call_kind": last.kind.value,
+        "inside": inside,
+        "symbol": calls[-1].symbol,
+        "calls": len(computing),
+    }
+    return name, f", {'inside' if inside else 'after'} {name}", facts
 
 
 def _position(outcome: Outcome) -> tuple[int, ...]:

@@ -14,7 +14,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -31,7 +30,7 @@ from aotidoctor.runner.start_child import Spawned, child_environ, start_fresh, w
 from aotidoctor.runner.supervise import ChildOutput, wait_for_end
 
 if TYPE_CHECKING:
-    from aotidoctor.runner.runner import OnEvent
+    pass
 
 NO_DEBUGGER = "no stacks: the portable runner has no debugger"
 NO_WRAPPER = "the portable runner starts no tool around a child"
@@ -52,15 +51,13 @@ _STACKS_S = 0.2
 def make_runner(
     *,
     environ: Mapping[str, str],
-    python: str = sys.executable,
-    on_event: OnEvent | None = None,
     preload: tuple[str, ...] = (),
     keep: Callable[[str, Path], None] | None = None,
     place: str | None = None,
 ) -> Runner:
     """The runner of this system; the arguments are those of ``Runner``."""
     kind = PortableRunner if portable(environ) else Runner
-    return kind(environ=environ, python=python, on_event=on_event, preload=preload, keep=keep, place=place)
+    return kind(environ=environ, preload=preload, keep=keep, place=place)
 
 
 class PortableRunner(Runner):

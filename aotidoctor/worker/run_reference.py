@@ -210,7 +210,12 @@ def check_reference(
         reference = load_reference(spec, channel, crc_limit=QUICK_CRC_LIMIT)
     except Exception as error:
         return {"reference": {"unavailable": error_text(damage_error(spec, channel) or error)}}
-    result = _compare_weights(payload, model, reference.tensors) if reference.tensors else {}
+    result: dict[str, Any] = {}
+    if reference.tensors:
+        try:
+            result["weights"] = compare_shipped(model, payload, reference.tensors)
+        except (LookupError, RuntimeError, OSError) as error:
+            result = {"weights": [], "weights_unread": str(error)}
     weights = result.get("weights", [])
     equal = bool(weights) and all(item["equal"] for item in weights)
     if not equal and (damaged := damage_error(spec, channel)):
@@ -288,13 +293,6 @@ def _other_in_its_place(payload: Run, reference: LoadedReference, call: ModelCal
 
 def _put_leaf(path: str, leaf: Any, *, wanted: str, value: Any) -> Any:
     return value if path == wanted else leaf
-
-
-def _compare_weights(payload: Run, model: LoadedModel, tensors: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return {"weights": compare_shipped(model, payload, tensors)}
-    except (LookupError, RuntimeError, OSError) as error:
-        return {"weights": [], "weights_unread": str(error)}
 
 
 def _compare_with_written(

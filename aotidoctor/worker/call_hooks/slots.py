@@ -22,7 +22,7 @@ import platform
 import re
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from aotidoctor.model.record import record
@@ -224,15 +224,6 @@ _STRTAB, _SYMTAB, _RELA, _RELASZ, _PLTRELSZ, _JMPREL = 5, 6, 7, 8, 2, 23
 _RELA_SIZE, _SYM_SIZE = 24, 24
 
 
-@record
-class Relocation:
-    """One slot that the dynamic linker filled in: its address, the symbol, and the type of the relocation."""
-
-    address: int
-    symbol: str
-    type: int
-
-
 def loaded_libraries(directory: Path) -> list[tuple[Path, int]]:
     """``(path, address of the first mapping)`` of each shared object below ``directory`` that is mapped."""
     found: dict[Path, int] = {}
@@ -247,17 +238,11 @@ def loaded_libraries(directory: Path) -> list[tuple[Path, int]]:
     return list(found.items())
 
 
-def relocations(base: int) -> list[Relocation]:
-    """Symbol relocations of the image at ``base``, those of the PLT and those of the GOT."""
-    bias, dynamic = _segments(base)
-    if dynamic is None:
-        return []
-    tags = _absolute(_dynamic_tags(dynamic), base, bias)
-    if _SYMTAB not in tags or _STRTAB not in tags:
-        return []
-    found = []
+def relocations(base: int) -> Iterator[tuple[int, str, int]]:
+    """Address, symbol and type of each relocation of the image at ``base``, of the PLT and of the GOT."""
+    bias, tags = _tags(base)
     for table, size in ((_JMPREL, _PLTRELSZ), (_RELA, _RELASZ)):
-        if table not in tags or size not in tags:
+        if not {table, size, _SYMTAB, _STRTAB} <= tags.keys():
             continue
         data = ctypes.string_at(tags[table], tags[size] - tags[size] % _RELA_SIZE)
         for offset, info, _ in struct.iter_unpack("<QQq", data):
@@ -265,27 +250,32 @@ def relocations(base: int) -> list[Relocation]:
             if index:
                 name = struct.unpack("<I", ctypes.string_at(tags[_SYMTAB] + index * _SYM_SIZE, 4))[0]
                 symbol = ctypes.string_at(tags[_STRTAB] + name).decode("utf-8", "replace")
-                found.append(Relocation(address=bias + offset, symbol=symbol, type=info & 0xFFFFFFFF))
-    return found
+                yield bias + offset, symbol, info & 0xFFFFFFFF
 
 
 def call_tables(base: int) -> tuple[bytes, int, int, int]:
     """``(relocations of calls, address of the symbols, of their names, load bias)`` of the image at ``base``.
 
-    Raw, to search for one of many: ``relocations`` makes an object of each. Empty where there are none.
+    Raw, to search for one of many. Empty where there are none.
     """
-    bias, dynamic = _segments(base)
-    tags = _absolute(_dynamic_tags(dynamic), base, bias) if dynamic is not None else {}
+    bias, tags = _tags(base)
     if not {_JMPREL, _PLTRELSZ, _SYMTAB, _STRTAB} <= tags.keys():
         return b"", 0, 0, bias
     size = tags[_PLTRELSZ] - tags[_PLTRELSZ] % _RELA_SIZE
     return ctypes.string_at(tags[_JMPREL], size), tags[_SYMTAB], tags[_STRTAB], bias
 
 
-def _absolute(tags: dict[int, int], base: int, bias: int) -> dict[int, int]:
-    """The tags with absolute addresses: glibc adds the load address in a writable section, other libraries do not."""
-    sizes = (_RELASZ, _PLTRELSZ)
-    return {tag: value if tag in sizes or value >= base else value + bias for tag, value in tags.items()}
+def _tags(base: int) -> tuple[int, dict[int, int]]:
+    """Load bias, and the dynamic section with absolute addresses: glibc adds the bias there, other libraries do not."""
+    bias, address = _segments(base)
+    tags: dict[int, int] = {}
+    while address is not None:
+        tag, value = struct.unpack("<QQ", ctypes.string_at(address, 16))
+        if tag == 0:
+            break
+        tags[tag] = value if tag in (_RELASZ, _PLTRELSZ) or value >= base else value + bias
+        address += 16
+    return bias, tags
 
 
 def _segments(base: int) -> tuple[int, int | None]:
@@ -303,16 +293,6 @@ def _segments(base: int) -> tuple[int, int | None]:
             dynamic = address
     bias = base - ((lowest or 0) & ~0xFFF)
     return bias, None if dynamic is None else bias + dynamic
-
-
-def _dynamic_tags(address: int) -> dict[int, int]:
-    tags: dict[int, int] = {}
-    while True:
-        tag, value = struct.unpack("<QQ", ctypes.string_at(address, 16))
-        if tag == 0:
-            return tags
-        tags[tag] = value
-        address += 16
 
 
 # The slots. The package's own kernels, PyTorch's C shims, and the launches of a package for CUDA.
@@ -348,11 +328,11 @@ def find_slots(directory: Path, wanted: re.Pattern[str] = HOOKED_SYMBOLS) -> tup
     libraries = loaded_libraries(directory)
     if not libraries:
         raise HooksUnavailableError("the package's library was not found among the mapped files")
-    found = [item for _, base in libraries for item in relocations(base) if wanted.fullmatch(item.symbol)]
     slots = [
-        CallSlot(address=item.address, symbol=item.symbol, target=ctypes.c_uint64.from_address(item.address).value)
-        for item in found
-        if item.type in machine.relocations
+        CallSlot(address=address, symbol=symbol, target=ctypes.c_uint64.from_address(address).value)
+        for _, base in libraries
+        for address, symbol, kind in relocations(base)
+        if kind in machine.relocations and wanted.fullmatch(symbol)
     ]
     if not slots:
         raise HooksUnavailableError("the library calls its kernels directly: it has no slots to hook")

@@ -352,9 +352,6 @@ def _patch_builder(interpreter: Any) -> None:
         data = val.data.astype(np_dtype(ptr.get_element_ty()), copy=False)
         return handle(memory().update(ptr.data, data, mask.data, name, ptr.attr.get("argument")), val.dtype.scalar)
 
-    def cas(self: Any, ptr: Any, cmp: Any, val: Any, *_: Any) -> Any:
-        return handle(memory().swap(ptr.data, cmp.data, val.data, ptr.attr.get("argument")), cmp.dtype.scalar)
-
     def check(self: Any, condition: Any, message: str) -> None:
         if CurrentLaunch.on_assert is not None and not condition.data.all():
             CurrentLaunch.on_assert(~condition.data, message)
@@ -362,7 +359,9 @@ def _patch_builder(interpreter: Any) -> None:
     builder.create_masked_load = load
     builder.create_masked_store = store
     builder.create_atomic_rmw = rmw
-    builder.create_atomic_cas = cas
+    builder.create_atomic_cas = lambda self, ptr, cmp, val, *_: handle(
+        memory().swap(ptr.data, cmp.data, val.data, ptr.attr.get("argument")), cmp.dtype.scalar
+    )
     builder.create_assert = check
     builder.create_assume = lambda self, condition: None
     _keep_argument(builder)
