@@ -308,12 +308,8 @@ class AddressCheck:
             outside = mask & ((index < 0) | (index >= extent))
             if outside.any():
                 offset = int(index[np.unravel_index(int(outside.argmax()), outside.shape)])
-                self._tell(
-                    "out-of-bounds" if tensor.storage.live else "use-after-free", plan, grid, outside,
-                    access=access.what, itemsize=size, offset=offset, offset_bytes=offset * size,
-                    extent=tensor.extent // size, extent_bytes=tensor.extent, dtype=tensor.dtype,
-                    sizes=list(tensor.sizes), strides=list(tensor.strides),
-                )  # fmt: skip
+                kind = "out-of-bounds" if tensor.storage.live else "use-after-free"
+                self._tell(kind, plan, grid, outside, access=access.what, **tensor.facts_at(offset * size, size))
                 good = mask & ~outside
             if tensor.start % size and good.any():
                 self.seen.unclear = "an address may be misaligned"

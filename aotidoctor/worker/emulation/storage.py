@@ -95,6 +95,12 @@ class WrapperTensor:
         """Bytes from its first to the end of its last element."""
         return _reach(self.sizes, self.strides) * self.itemsize
 
+    def facts_at(self, offset: int, size: int) -> dict[str, Any]:
+        """Facts of an element of ``size`` bytes at the byte ``offset`` from its first element, and of the tensor."""
+        layout = {"dtype": self.dtype, "sizes": list(self.sizes), "strides": list(self.strides)}
+        extent = {"extent": self.extent // size, "extent_bytes": self.extent}
+        return {"itemsize": size, "offset": offset // size, "offset_bytes": offset, **extent, **layout}
+
     def torch(self) -> Any:
         """The tensor as one of torch, on the same memory."""
         empty = torch.empty(0, dtype=getattr(torch, self.dtype))
@@ -259,63 +265,32 @@ class LaneFindings:
         tensor = pointer.tensor
         if tensor is None:
             return
-        index = first_lane(wrong)
-        offset = int(at[index]) - tensor.start
+        place = int(at[first_lane(wrong)])
+        offset = place - tensor.start
         low, high = pointer.bounds
-        outside = not low <= int(at[index]) <= high - size
+        outside = not low <= place <= high - size
         kind = "out-of-bounds" if outside else "misaligned"
         if not tensor.storage.live:
             kind = "use-after-free"
-        self.found.add(
-            kind,
-            access=access,
-            argument=pointer.name,
-            buffer=tensor.name,
-            allocation=tensor.storage.name,
-            itemsize=size,
-            offset=offset // size,
-            offset_bytes=offset,
-            extent=tensor.extent // size,
-            extent_bytes=tensor.extent,
-            dtype=tensor.dtype,
-            sizes=list(tensor.sizes),
-            strides=list(tensor.strides),
-            count=int(wrong.sum()),
-            **self.place(index, wrong.shape),
-        )
+        self._add(kind, pointer, wrong, access=access, **tensor.facts_at(offset, size))
 
     def refuse_all(self, mask: Any, access: str, pointer: Pointer | None, size: int) -> None:
         """Report all lanes of an access through no pointer of the launch."""
-        index = first_lane(mask)
-        self.found.add(
-            "out-of-bounds",
-            access=access,
-            argument=pointer.name if pointer is not None else None,
-            buffer=None,
-            itemsize=size,
-            count=int(mask.sum()),
-            null=True,
-            **self.place(index, mask.shape),
-        )
+        self._add("out-of-bounds", pointer, mask, access=access, itemsize=size, null=True)
 
     def report(self, kind: str, pointer: Pointer, at: Any, where: Any, **facts: Any) -> None:
         """Report any other finding about lanes inside the allocation."""
-        index = first_lane(where)
-        tensor = pointer.tensor
+        tensor, size = pointer.tensor, pointer.itemsize
         if tensor is None:
             return
-        self.found.add(
-            kind,
-            argument=pointer.name,
-            buffer=tensor.name,
-            allocation=tensor.storage.name,
-            itemsize=pointer.itemsize,
-            offset=(int(at[index]) - tensor.start) // pointer.itemsize,
-            extent=tensor.extent // pointer.itemsize,
-            count=int(where.sum()),
-            **facts,
-            **self.place(index, where.shape),
-        )
+        facts |= {"offset": (int(at[first_lane(where)]) - tensor.start) // size, "extent": tensor.extent // size}
+        self._add(kind, pointer, where, itemsize=size, **facts)
+
+    def _add(self, kind: str, pointer: Pointer | None, where: Any, **facts: Any) -> None:
+        tensor = pointer.tensor if pointer is not None else None
+        facts |= {"argument": pointer.name if pointer is not None else None, "count": int(where.sum())}
+        facts |= {"buffer": None} if tensor is None else {"buffer": tensor.name, "allocation": tensor.storage.name}
+        self.found.add(kind, **facts, **self.place(first_lane(where), where.shape))
 
 
 def first_lane(where: Any) -> tuple[int, ...]:
