@@ -130,7 +130,7 @@ def _call_model(
         channel.enter("constants")
         channel.put(**describe_constants(model, payload))
     if payload.samples:
-        from aotidoctor.worker.varied_calls import call_samples
+        from aotidoctor.worker.values.varied_calls import call_samples
 
         call_samples(model, payload, channel)
     elif call is None or not _special_calls(model, call, payload, channel):

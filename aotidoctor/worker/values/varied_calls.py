@@ -30,6 +30,8 @@ from aotidoctor.model.record import to_json
 from aotidoctor.worker.call import ModelCall, make_calls, read_call
 from aotidoctor.worker.channel import MAX_TEXT, Channel
 from aotidoctor.worker.load_package import LoadedModel
+from aotidoctor.worker.reference_program import share_reference
+from aotidoctor.worker.run_reference import compare_call
 from aotidoctor.worker.tensors import compare_results, copy_leaf, digest, leaf_output, rebuild_result, result_tensors
 
 # Reads beyond the inputs. Elements before the first one: with every element type an alignment of 64 bytes stays.
@@ -299,8 +301,6 @@ def call_samples(model: LoadedModel, payload: Run, channel: Channel) -> None:
     A file with many of them is read once, and again after a call that wrote to its inputs.
     """
     if payload.reference:
-        from aotidoctor.worker.reference_program import share_reference
-
         channel.enter("reference")
         share_reference(payload.reference, channel)
     files: dict[str, Any] = {}
@@ -328,7 +328,5 @@ def _call_sample(model: LoadedModel, payload: Run, part: _SampleChannel, files: 
     part.put(inputs=described)
     outputs = make_calls(model, replace(call, described=described), payload, part)
     if payload.reference:
-        from aotidoctor.worker.run_reference import compare_call
-
         part.enter("reference")
         part.put(**compare_call(payload, model, call, outputs, part))
