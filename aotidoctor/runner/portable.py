@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 
 from aotidoctor.model.run import PRIVATE_PREFIX, Ending, Outcome, Request, Signalled, TimedOut, portable
 from aotidoctor.runner.child_ending import exit_ending, read_channel
-from aotidoctor.runner.run_dir import RunDir, make_run_dir
+from aotidoctor.runner.run_dir import RunDir, make_run_dir, write_request
 from aotidoctor.runner.runner import Runner, read_outcome, unstarted_outcome
-from aotidoctor.runner.start_child import Spawned, child_environ, start_fresh, write_request
+from aotidoctor.runner.start_child import Spawned, child_environ, start_fresh
 from aotidoctor.runner.supervise import ChildOutput, wait_for_end
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ no debugger and no permission beyond being the same user. It is one section of t
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -29,8 +30,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from aotidoctor.model.record import JsonValue, record
-from aotidoctor.model.run import DEFAULT_TMP, PRIVATE_PREFIX, RUN_VARIABLE
+from aotidoctor.model.record import JsonValue, record, values_of
+from aotidoctor.model.run import DEFAULT_TMP, PRIVATE_PREFIX, RUN_VARIABLE, Request
 from aotidoctor.runner.processes import read_proc_text
 
 _OTHER_PLACES = ("/var/tmp", "/dev/shm")  # noqa: S108 - a private folder is made there
@@ -102,6 +103,25 @@ def make_run_dir(work_dir: Path, run_id: str, tmp_base: str | None) -> RunDir:
         # The user's own TMPDIR is broken; the child shall meet it as it is.
         return replace(own, tmp=str(base))
     return replace(own, tmp=str(foreign), foreign_tmp=foreign)
+
+
+def write_request(request: Request, run_dir: RunDir, env: Mapping[str, str | None], *, parent: int) -> None:
+    """Write what the child reads first. ``parent`` is the process that starts it."""
+    document = {
+        "job": request.job,
+        "payload": request.payload,
+        "env": dict(env),
+        "asked_env": dict(request.env),
+        "memory_limit": request.memory_limit,
+        "debugger": request.debugger,
+        "stacks": request.stacks,
+        "token": run_dir.token,
+        "parent": parent,
+        "user_cwd": current_directory(),
+        # What one run keeps for a later one; it goes when the runner is closed.
+        "scratch": str(run_dir.path.parent / "scratch"),
+    }
+    run_dir.file("request.json").write_text(json.dumps(document, default=values_of), encoding="utf-8")
 
 
 @contextmanager

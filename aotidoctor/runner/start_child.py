@@ -25,7 +25,7 @@ from aotidoctor.model.record import JsonObject, record, values_of
 from aotidoctor.model.run import RUN_VARIABLE, ChildError, Request
 from aotidoctor.model.torch_names import CHECK_INPUTS
 from aotidoctor.runner.child_ending import ProcessWatch, child_error, send_signal
-from aotidoctor.runner.run_dir import RunDir, current_directory
+from aotidoctor.runner.run_dir import RunDir, write_request
 
 
 class ForkServerLostError(Exception):
@@ -304,7 +304,6 @@ def load_key(request: Request) -> str | None:
 _READ_AT_START = re.compile(
     r"(LD|OMP|GOMP|KMP|MKL|OPENBLAS|MALLOC|GLIBC|CUDA|NVIDIA|PYTORCH|ATEN|TORCH|TORCHINDUCTOR|LC)_|PYTHON|LANG$"
 )
-
 # A loaded model is much memory to give back.
 _KEEPER_ENDS_S = 3.0
 # In a request: the directory of its run, which nobody knows before.
@@ -449,22 +448,3 @@ def needs_fresh(request: Request) -> bool:
     steps = request.payload.treatment if isinstance(request.payload, Run) else ()
     devices = filter(None, [getattr(request.payload, "device", None), *(step.get("device") for step in steps)])
     return request.fresh or early or any(not str(device).startswith("cpu") for device in devices)
-
-
-def write_request(request: Request, run_dir: RunDir, env: Mapping[str, str | None], *, parent: int) -> None:
-    """Write what the child reads first. ``parent`` is the process that starts it."""
-    document = {
-        "job": request.job,
-        "payload": request.payload,
-        "env": dict(env),
-        "asked_env": dict(request.env),
-        "memory_limit": request.memory_limit,
-        "debugger": request.debugger,
-        "stacks": request.stacks,
-        "token": run_dir.token,
-        "parent": parent,
-        "user_cwd": current_directory(),
-        # What one run keeps for a later one; it goes when the runner is closed.
-        "scratch": str(run_dir.path.parent / "scratch"),
-    }
-    run_dir.file("request.json").write_text(json.dumps(document, default=values_of), encoding="utf-8")
