@@ -21,7 +21,7 @@ from itertools import pairwise
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.run import Outcome, Request
-from aotidoctor.probes.payload import resident_sizes, run_request
+from aotidoctor.probes.payload import called, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, RunFinder, succeeded
 
@@ -53,7 +53,7 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: grows or steady (or the ending, if a later call failed)."""
     if not succeeded(outcome):
         return [read_ending(CODE, case, outcome)]
-    sizes = resident_sizes(outcome)
+    sizes = called(outcome).rss
     rate = growth_rate(sizes)
     if rate < LEAST_BYTES_PER_CALL:
         return [FIND.info(outcome)("steady", None, observed="steady", expected="steady")]

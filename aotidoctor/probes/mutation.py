@@ -26,7 +26,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.record import objects
 from aotidoctor.model.run import Outcome
-from aotidoctor.probes.payload import call_outputs, reference_comparison, seen_inputs
+from aotidoctor.probes.payload import call_outputs, called, reference_comparison
 from aotidoctor.probes.probe import History, Reuse, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-004", "mutation"
@@ -42,7 +42,7 @@ def plan(case: Case, history: History) -> Reuse | NotChecked:
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding per changed input, and one per piece of memory that outputs share."""
-    given, found = seen_inputs(outcome), []
+    given, found = called(outcome).inputs, []
     for value in given:
         if value.changed:
             aliased = any(value.path in (item.subject or "") for item in history.of("AD-IN-018"))

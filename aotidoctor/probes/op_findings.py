@@ -21,7 +21,7 @@ from aotidoctor.model.record import record
 from aotidoctor.model.run import NotStarted, Outcome
 from aotidoctor.probes import op_inputs
 from aotidoctor.probes.growth import LEAST_BYTES_PER_CALL, growth_rate
-from aotidoctor.probes.payload import resident_sizes, seen_inputs
+from aotidoctor.probes.payload import called
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, evidence, succeeded
 
@@ -74,7 +74,7 @@ def broken_argument(case: Case, plain: Outcome | None, call: CustomCall, given: 
 
 def symbol_values(case: Case, plain: Outcome | None) -> Mapping[str, int]:
     """Symbols of the contract by the shapes of the inputs that the plain run saw."""
-    given = {value.path: value.sizes for value in seen_inputs(plain)} if plain is not None else {}
+    given = {value.path: value.sizes for value in called(plain).inputs} if plain is not None else {}
     found: dict[str, int] = {}
     for leaf in case.contract.leaves if case.contract is not None else ():
         for dim, size in zip(leaf.dims or (), given.get(leaf.path, ()), strict=False):
@@ -293,7 +293,7 @@ class OperatorResultReader:
 
     def whole(self, wrong: bool) -> Iterator[Evidence]:
         """Findings of the loop, and of PyTorch's own check if nothing else was found."""
-        speed = growth_rate(resident_sizes(self._outcome))
+        speed = growth_rate(called(self._outcome).rss)
         if speed >= LEAST_BYTES_PER_CALL:
             facts: dict[str, FactValue] = {"bytes_per_call": int(speed)}
             observed = f"+{speed / 1024:.1f} KiB per call, called alone"

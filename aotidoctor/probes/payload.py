@@ -158,28 +158,13 @@ def run_of(outcome: Outcome) -> Run:
 # Tensors of the calls of a run.
 def call_outputs(outcome: Outcome, call: int) -> tuple[ObservedTensor, ...]:
     """Outputs of call number ``call`` (from 0); empty when it was not made."""
-    calls = parse_answer(Called, outcome.result).outputs
+    calls = called(outcome).outputs
     return calls[call] if 0 <= call < len(calls) else ()
 
 
-def count_calls(outcome: Outcome) -> int:
-    """The number of calls that returned outputs."""
-    return len(parse_answer(Called, outcome.result).outputs)
-
-
-def seen_inputs(outcome: Outcome) -> tuple[ObservedTensor, ...]:
-    """Input tensors as the child saw them; ``changed``: a call wrote to them."""
-    return parse_answer(Called, outcome.result).inputs
-
-
-def seen_constants(outcome: Outcome) -> tuple[ObservedTensor, ...]:
-    """Constants of the package that the child could read."""
-    return parse_answer(Called, outcome.result).constants
-
-
-def resident_sizes(outcome: Outcome) -> tuple[int, ...]:
-    """Resident set size in bytes after each call."""
-    return parse_answer(Called, outcome.result).rss
+def called(outcome: Outcome) -> Called:
+    """What the child said about its calls: inputs, constants, outputs of each call and the resident set after each."""
+    return parse_answer(Called, outcome.result)
 
 
 def reference_comparison(outcome: Outcome) -> JsonObject:

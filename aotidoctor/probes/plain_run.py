@@ -26,7 +26,7 @@ from dataclasses import replace
 
 from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.localize.blame.indirect_failures import device_asserts
-from aotidoctor.model.answers import Acted, Called, parse_answer
+from aotidoctor.model.answers import Acted, parse_answer
 from aotidoctor.model.artifact import RUNNABLE_KINDS, ArtifactKind
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import OutputSpec
@@ -36,7 +36,7 @@ from aotidoctor.model.other_artifacts import CALLABLE_FORMS, FORMS, USES
 from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
 from aotidoctor.model.torch_names import ITEMSIZE, foreign
 from aotidoctor.probes.dead_context import dead_context_facts, first_error_symptom, text_before_dead_context
-from aotidoctor.probes.payload import call_outputs, run_request
+from aotidoctor.probes.payload import call_outputs, called, run_request
 from aotidoctor.probes.probe import History, RunFinder, evidence, succeeded
 from aotidoctor.probes.symptoms import CALL_FAILED, Symptom, compiler_symptom, first_exception, recognise
 
@@ -157,7 +157,7 @@ def swallowed_error(case: Case, outcome: Outcome) -> Evidence | None:
     """
     if not succeeded(outcome):
         return None
-    first = first_exception(outcome.stderr_tail) or parse_answer(Called, outcome.result).unseen_exception
+    first = first_exception(outcome.stderr_tail) or called(outcome).unseen_exception
     if first is None:
         return None
     known = _without_garbage(recognise(first))

@@ -27,15 +27,7 @@ from aotidoctor.localize.blame.package_program import program_of
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request, TimedOut
-from aotidoctor.probes.payload import (
-    call_outputs,
-    count_calls,
-    device_of,
-    run_of,
-    run_request,
-    same_outputs,
-    seen_inputs,
-)
+from aotidoctor.probes.payload import call_outputs, called, device_of, run_of, run_request, same_outputs
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, RunFinder, succeeded
 
@@ -89,7 +81,7 @@ def calls_to_compare(case: Case, plain: Outcome) -> int:
 
     Two also if the second call gave other outputs: a model with a state gives the same in each process, call by call.
     """
-    if count_calls(plain) > 1 and not same_outputs(call_outputs(plain, 0), call_outputs(plain, 1)):
+    if len(called(plain).outputs) > 1 and not same_outputs(call_outputs(plain, 0), call_outputs(plain, 1)):
         return 2
     return 1 if succeeded(plain) and case.contract is not None and not case.contract.custom_ops else 2
 
@@ -127,14 +119,14 @@ def read_repeated(case: Case, plain: Outcome, outcome: Outcome) -> Sequence[Evid
 
 
 def _compare(case: Case, plain: Outcome, outcome: Outcome) -> Evidence:
-    within = count_calls(plain) < 2 or same_outputs(call_outputs(plain, 0), call_outputs(plain, 1))
+    within = len(called(plain).outputs) < 2 or same_outputs(call_outputs(plain, 0), call_outputs(plain, 1))
     between = same_outputs(call_outputs(plain, 0), call_outputs(outcome, 0))
-    changed = any(value.changed for value in seen_inputs(plain))
+    changed = any(value.changed for value in called(plain).inputs)
     random_ops = case.needs.random_ops
     if within and between:
         return FIND.info(outcome)("same", None, observed="bit-identical outputs", expected="the same bits")
     # Another process gave the same in its second call, too.
-    both = count_calls(plain) > 1 and count_calls(outcome) > 1
+    both = len(called(plain).outputs) > 1 and len(called(outcome).outputs) > 1
     repeated = both and same_outputs(call_outputs(plain, 1), call_outputs(outcome, 1))
     state = _state(case) if between and not random_ops and repeated else ()
     # If the first call changed inputs or buffers, the second call is a different one: no verdict on determinism.

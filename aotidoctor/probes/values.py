@@ -24,7 +24,7 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.model.torch_names import HALF
-from aotidoctor.probes.payload import call_outputs, run_of, run_request, seen_constants, seen_inputs, stored_rows
+from aotidoctor.probes.payload import call_outputs, called, run_of, run_request, stored_rows
 from aotidoctor.probes.probe import History, Reuse, RunFinder, succeeded
 
 CODE, NAME = "AD-RUN-005", "values"
@@ -71,16 +71,16 @@ def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
 
 def _finding(bad: ObservedTensor, plain: Outcome, weights: Outcome | None, unwritten: tuple[str, ...]) -> Evidence:
     # Inf is looked at only where no input has NaN: -inf in a mask is meant so.
-    dirty_inputs = [value.path for value in seen_inputs(plain) if bad.nan and value.nan]
-    dirty_inputs = dirty_inputs or [value.path for value in seen_inputs(plain) if value.nan or value.inf]
-    held = seen_constants(weights) if weights is not None else []
+    dirty_inputs = [value.path for value in called(plain).inputs if bad.nan and value.nan]
+    dirty_inputs = dirty_inputs or [value.path for value in called(plain).inputs if value.nan or value.inf]
+    held = called(weights).constants if weights is not None else []
     dirty_constants = [value.name for value in held if value.nan or value.inf]
-    half = bad.dtype in HALF or any(value.dtype in HALF for value in [*seen_inputs(plain), *held])
+    half = bad.dtype in HALF or any(value.dtype in HALF for value in [*called(plain).inputs, *held])
     # If reading them failed, the run was repeated without that.
     read_all = weights is not None and succeeded(weights) and run_of(weights).observe != ()
     nan, inf = bad.nan or 0, bad.inf or 0
     facts: dict[str, FactValue] = {
-        "input_nan": any(value.nan or (nan == 0 and value.inf) for value in seen_inputs(plain)),
+        "input_nan": any(value.nan or (nan == 0 and value.inf) for value in called(plain).inputs),
         "input_inf": bool(dirty_inputs),
         "constant_nan": bool(dirty_constants),
         "clean": read_all and not dirty_inputs and not dirty_constants,
