@@ -145,11 +145,7 @@ def _call_model(
 def _special_calls(model: LoadedModel, call: ModelCall, payload: Run, channel: Channel) -> bool:
     """Make calls that are followed, or that differ in one thing and are compared; False where none are requested."""
     if not (
-        payload.watch
-        or payload.read_beyond
-        or payload.sub_batch
-        or payload.next_weights
-        or payload.against_threads
+        payload.watch or payload.read_beyond or payload.sub_batch or payload.next_weights or payload.against_threads
     ):
         return False
     from aotidoctor.worker.values import match_values, varied_calls, weight_swap
