@@ -7,6 +7,7 @@ settings are baked in when the package is compiled: setting them for an existing
 from __future__ import annotations
 
 import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from urllib.parse import quote
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind
@@ -48,7 +49,9 @@ def leaf_rows(report: Report) -> tuple[LeafRow, ...]:
 
     Strides are shown where they may matter: in a marked row, and where those passed are not the ordinary ones.
     """
-    return tuple(_row(report, *leaf) for leaf in leaves(report))
+    about = by_leaf(item for item in report.findings if item.code.startswith("AD-IN-"))
+    objects = objects_in(report)
+    return tuple(_row(report, about.get(leaf[0], ()), objects, leaf) for leaf in leaves(report))
 
 
 def leaves(report: Report) -> tuple[tuple[str, LeafSpec | None, LeafValue | None], ...]:
@@ -59,9 +62,14 @@ def leaves(report: Report) -> tuple[tuple[str, LeafSpec | None, LeafValue | None
         # Each tensor has the place that its number gives it.
         given = dict(zip((spec.path for spec in contract.leaves), given.values(), strict=False))
     specs = {spec.path: spec for spec in contract.leaves} if contract is not None else {}
-    objects = _subjects(report, "object")
+    objects = objects_in(report)
     paths = (path for path in dict.fromkeys((*specs, *given)) if path not in objects)
     return tuple((path, specs.get(path), given.get(path)) for path in paths)
+
+
+def objects_in(report: Report) -> frozenset[str | None]:
+    """The places of the call that hold an object in the place of a structure."""
+    return _subjects(report, "object")
 
 
 def _subjects(report: Report, kind: str) -> frozenset[str | None]:
@@ -69,15 +77,18 @@ def _subjects(report: Report, kind: str) -> frozenset[str | None]:
     return frozenset(item.subject for item in report.findings if (item.code, item.kind) == ("AD-IN-002", kind))
 
 
-def _row(report: Report, path: str, spec: LeafSpec | None, value: LeafValue | None) -> LeafRow:
-    about = [
-        item.severity for item in report.findings if item.code.startswith("AD-IN-") and names_leaf(item.subject, path)
-    ]
-    worst = max(about, key=lambda severity: severity.rank, default=None)
+def _row(
+    report: Report,
+    about: Sequence[Evidence],
+    objects: Container[str | None],
+    leaf: tuple[str, LeafSpec | None, LeafValue | None],
+) -> LeafRow:
+    path, spec, value = leaf
+    worst = max((item.severity for item in about), key=lambda severity: severity.rank, default=None)
     mark = worst.value if worst is not None and worst.rank > 0 else ""
     strides = bool(mark) or (isinstance(value, TensorDesc) and not is_ordinary(value))
     expected = unexpected_text(report) if spec is None else leaf_text(spec, strides=strides)
-    observed = missing_text(report, path) if value is None else value_text(value, strides=strides)
+    observed = missing_text(objects, path) if value is None else value_text(value, strides=strides)
     given = None if report.case.inputs is None else observed
     return LeafRow(path=one_line(path), expected=expected, observed=given, mark=mark)
 
@@ -87,10 +98,9 @@ def unexpected_text(report: Report) -> str:
     return "unknown" if report.case.contract is None else "not expected"
 
 
-def missing_text(report: Report, path: str) -> str:
-    """Text for a leaf that was not passed."""
-    inside = any(path.startswith((f"{name}.", f"{name}[")) for name in _subjects(report, "object"))
-    return "inside an object" if inside else "missing"
+def missing_text(objects: Container[str | None], path: str) -> str:
+    """Text for a leaf that was not passed; ``objects`` are the places that hold one."""
+    return "inside an object" if any(outer in objects for outer in outer_paths(path)) else "missing"
 
 
 def is_ordinary(value: TensorDesc) -> bool:
@@ -101,6 +111,21 @@ def is_ordinary(value: TensorDesc) -> bool:
 def names_leaf(subject: str | None, path: str) -> bool:
     """True when a finding's subject is the leaf or a property of it (``args[0].stride``)."""
     return subject is not None and (subject == path or subject.startswith(f"{path}."))
+
+
+def by_leaf(findings: Iterable[Evidence]) -> Mapping[str, list[Evidence]]:
+    """The findings by each path that ``names_leaf`` holds for."""
+    found: dict[str, list[Evidence]] = {}
+    for item in findings:
+        subject = item.subject or ""
+        for path in (subject, *(outer for outer in outer_paths(subject) if subject[len(outer)] == ".")):
+            found.setdefault(path, []).append(item)
+    return found
+
+
+def outer_paths(path: str) -> Iterator[str]:
+    """``args[0]`` and ``args`` of ``args[0].x``."""
+    return (path[:at] for at in range(len(path) - 1, 0, -1) if path[at] in ".[")
 
 
 def leaf_text(spec: LeafSpec, *, strides: bool = True) -> str:

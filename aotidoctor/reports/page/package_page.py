@@ -8,7 +8,8 @@ judged here.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Container, Sequence
 
 from aotidoctor.model.artifact import Artifact, ModelEntry, SharedObject, StampSeen
 from aotidoctor.model.contract import LeafSpec, ModelContract
@@ -119,7 +120,15 @@ class _Marks:
 
 def _property_tables(report: Report) -> tuple[Block, ...]:
     """The table; of a long one the marked leaves and the first others, with the rest folded. Then the symbols."""
-    lines = [_line(report, leaf) for leaf in package_view.leaves(report)]
+    complaints = [item for item in report.findings if _is_complaint(report, item)]
+    named, at = package_view.by_leaf(complaints), defaultdict[str | None, list[Evidence]](list)
+    for item in complaints:
+        at[item.subject].append(item)
+    objects = package_view.objects_in(report)
+    lines = []
+    for leaf in package_view.leaves(report):
+        around = [item for outer in package_view.outer_paths(leaf[0]) for item in at.get(outer, ())]
+        lines.append(_line(report, leaf, named.get(leaf[0], ()), around, objects))
     room = max(_MOST_LISTED - sum(1 for line in lines if line.tone), 5)
     first: list[TableLine] = []
     rest: list[TableLine] = []
@@ -164,11 +173,11 @@ def _property_table(report: Report, lines: Sequence[TableLine]) -> TableBlock:
     )
 
 
-def _line(report: Report, leaf: _Leaf) -> TableLine:
+def _line(
+    report: Report, leaf: _Leaf, found: Sequence[Evidence], around: Sequence[Evidence], objects: Container[str | None]
+) -> TableLine:
+    """A leaf, with the complaints that name it and those about what it is in; ``objects`` are places of objects."""
     path, spec, value = leaf
-    complaints = [item for item in report.findings if _is_complaint(report, item)]
-    found = [item for item in complaints if package_view.names_leaf(item.subject, path)]
-    around = [item for item in complaints if item.subject and path.startswith((f"{item.subject}[", f"{item.subject}."))]
     dims = (_DIM.search(item.subject or "") for item in found if _ABOUT.get(item.code) == "shape")
     ours = (*found, *around)
     bad = any(item.severity is not Severity.WARN for item in ours)
@@ -184,7 +193,7 @@ def _line(report: Report, leaf: _Leaf) -> TableLine:
     name = (Span(path, path_look), *((Span(f" {' '.join(marks.ids)}"),) if ours else ()))
     cells = (Cell(name), *_expected_cells(report, spec, marks))
     if report.case.inputs is not None:
-        cells += _given_cells(report, path, value, marks)
+        cells += _given_cells(objects, path, value, marks)
     return TableLine(cells, marks.tone)
 
 
@@ -208,9 +217,9 @@ def _expected_cells(report: Report, spec: LeafSpec | None, marks: _Marks) -> tup
     )
 
 
-def _given_cells(report: Report, path: str, value: LeafValue | None, marks: _Marks) -> tuple[Cell, ...]:
+def _given_cells(objects: Container[str | None], path: str, value: LeafValue | None, marks: _Marks) -> tuple[Cell, ...]:
     if value is None:
-        return (_property(package_view.missing_text(report, path), "leaf", marks, span=len(_GIVEN)),)
+        return (_property(package_view.missing_text(objects, path), "leaf", marks, span=len(_GIVEN)),)
     if not isinstance(value, TensorDesc):
         words = package_view.value_text(value)
         return (_property(words, "value" if "value" in marks.about else "leaf", marks, span=len(_GIVEN)),)
