@@ -17,7 +17,6 @@ from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.model.jobs import Hook
 from aotidoctor.model.record import JsonObject, record
 from aotidoctor.model.report import OnEvent, Report
-from aotidoctor.model.serving import Consequence, Release, ServedModel, ServedVersion
 from aotidoctor.model.serving_config import INIT_FUNCTION, NameTable
 from aotidoctor.readers.contract.read_contract import read_contract
 from aotidoctor.readers.host.host_facts import read_host
@@ -35,6 +34,7 @@ from aotidoctor.triton.rehearsal import CannotRehearseError, plan_rehearsal, reh
 from aotidoctor.triton.rehearsal_findings import REHEARSAL_CODE, RehearsalReading
 from aotidoctor.triton.rules import RULES
 from aotidoctor.triton.servable import ConfigOptions, write_config
+from aotidoctor.triton.serving import Consequence, Release, ServedModel, ServedVersion
 from aotidoctor.triton.tensor_names import name_table, remark_of
 
 if TYPE_CHECKING:

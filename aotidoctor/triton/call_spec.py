@@ -26,8 +26,8 @@ from aotidoctor.model.contract import Dim
 from aotidoctor.model.errors import UsageError
 from aotidoctor.model.expr import linear, solve
 from aotidoctor.model.record import JsonValue, record
-from aotidoctor.model.serving import Release
 from aotidoctor.model.serving_config import Given, Position, TensorConfig
+from aotidoctor.triton.serving import Release
 
 # Releases.
 FIRST_RELEASE = "26.03"

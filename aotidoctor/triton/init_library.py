@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aotidoctor.model.evidence import Evidence, FileSource, list_names
-from aotidoctor.model.serving import Consequence, Remark, RuleResult, ServedModel, ServedVersion
 from aotidoctor.model.serving_config import (
     INIT_FUNCTION,
     PARAMETER,
@@ -26,6 +25,7 @@ from aotidoctor.model.serving_config import (
 )
 from aotidoctor.readers.host.dynamic_loader import library_dependencies
 from aotidoctor.readers.package.shared_object import read_named_symbols
+from aotidoctor.triton.serving import Consequence, Remark, RuleResult, ServedModel, ServedVersion
 
 if TYPE_CHECKING:
     from aotidoctor.model.run import Outcome

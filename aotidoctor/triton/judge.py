@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, describe_failure
-from aotidoctor.model.serving import Consequence, Needs, NotJudged, Release, Remark, ServedModel, ServingRule
 from aotidoctor.triton.call_spec import FIRST_RELEASE
 from aotidoctor.triton.rules import RULES
+from aotidoctor.triton.serving import Consequence, Needs, NotJudged, Release, Remark, ServedModel, ServingRule
 
 _LOOKED_LIKE = {
     Consequence.FAILS_TO_LOAD: "a model that the server does not load",

@@ -18,7 +18,6 @@ from aotidoctor.model.case import Case, Host
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.evidence import NotChecked, describe_failure
 from aotidoctor.model.record import record
-from aotidoctor.model.serving import PLATFORM, Release, ServedModel, ServedVersion, Settled
 from aotidoctor.model.serving_config import TOP, ConfigMessage, ModelConfig, Position, written_text
 from aotidoctor.readers.contract.read_contract import read_contract
 from aotidoctor.readers.host.host_facts import read_host
@@ -27,6 +26,7 @@ from aotidoctor.triage.open_case import select_model
 from aotidoctor.triton import config_schema, text_format
 from aotidoctor.triton.config_schema import TextFormatError
 from aotidoctor.triton.init_library import read_hook
+from aotidoctor.triton.serving import PLATFORM, Release, ServedModel, ServedVersion, Settled
 from aotidoctor.triton.text_format import numbers_of, read_fields
 
 # Folders of a repository, and the files of each version.

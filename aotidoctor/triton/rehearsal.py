@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 from aotidoctor.model.evidence import FactValue
 from aotidoctor.model.record import JsonObject, JsonValue, as_list, objects, record
-from aotidoctor.model.serving import Release, ServedModel
 from aotidoctor.model.serving_config import Given, ModelConfig, NameRow, NameTable, TensorConfig
 from aotidoctor.triton.call_spec import SPLITS_SINCE, data_types
+from aotidoctor.triton.serving import Release, ServedModel
 from aotidoctor.triton.tensor_names import NAMES_SINCE, resolve
 
 if TYPE_CHECKING:

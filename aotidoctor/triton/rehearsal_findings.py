@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING
 
 from aotidoctor.model.evidence import Evidence, FactValue, FileSource
 from aotidoctor.model.record import JsonObject, objects, record
-from aotidoctor.model.serving import Consequence, ServedModel
 from aotidoctor.triton.call_spec import SPLITS_SINCE
 from aotidoctor.triton.rehearsal import (
     TITLES,
@@ -43,6 +42,7 @@ from aotidoctor.triton.rehearsal import (
     sizes,
     sizes_text,
 )
+from aotidoctor.triton.serving import Consequence, ServedModel
 
 if TYPE_CHECKING:
     from aotidoctor.model.run import Outcome

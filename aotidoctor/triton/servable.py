@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from aotidoctor.model.contract import Dim, ModelContract
 from aotidoctor.model.record import record
-from aotidoctor.model.serving import PLATFORM, Release
 from aotidoctor.model.serving_config import NameRow, NameTable, Obstacle
 from aotidoctor.triton.call_spec import BFLOAT16_SINCE, FIRST_RELEASE, ParsedSpec, SpecFailure, dims_text
+from aotidoctor.triton.serving import PLATFORM, Release
 
 # Obstacles.
 # 26.03 and 26.04 compare the number of inputs with the number of strings in the call spec, which is always two.

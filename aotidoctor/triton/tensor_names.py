@@ -17,7 +17,6 @@ from aotidoctor.kernels.expressions import parse_expr
 from aotidoctor.model.contract import Dim, LeafSpec, ModelContract, OutputSpec
 from aotidoctor.model.expr import Num
 from aotidoctor.model.record import record
-from aotidoctor.model.serving import Consequence, NotJudged, Release, Remark, RuleResult, ServedModel, ServedVersion
 from aotidoctor.model.serving_config import (
     ConfigMessage,
     Given,
@@ -38,6 +37,7 @@ from aotidoctor.triton.call_spec import (
     walk,
 )
 from aotidoctor.triton.servable import find_obstacles, old_obstacles, spec_obstacles
+from aotidoctor.triton.serving import Consequence, NotJudged, Release, Remark, RuleResult, ServedModel, ServedVersion
 
 # Names of a release.
 # Before that release the call spec is not looked at: any name will do, and the config's order decides.

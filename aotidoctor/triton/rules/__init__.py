@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from aotidoctor.model.serving import Family, ServingRule
+from aotidoctor.triton.serving import Family, ServingRule
 
 _FILES = "config files scheduling instances parameters hook package spec listing tensors batching rest"
 _FAMILIES: list[Family] = [import_module(f"{__name__}.{name}").RULES for name in _FILES.split()]

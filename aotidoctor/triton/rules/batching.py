@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from aotidoctor.model.contract import Dim
 from aotidoctor.model.expr import Sym
-from aotidoctor.model.serving import Consequence, Family, Needs, Remark, RuleResult
 from aotidoctor.model.serving_config import NameRow, TensorConfig
 from aotidoctor.triton.call_spec import SPLITS_SINCE, dim_text
+from aotidoctor.triton.serving import Consequence, Family, Needs, Remark, RuleResult
 from aotidoctor.triton.tensor_names import JoinedTables, for_each_version, unrecorded_remark
 
 RULES = Family("tensors")

@@ -9,9 +9,9 @@ import difflib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from aotidoctor.model.serving import PLATFORM, Consequence, Family, Needs, Remark, RuleResult, ServedModel, Settled
 from aotidoctor.model.serving_config import TOP, ConfigMessage, Given, ModelConfig, Position, TensorConfig, written_text
 from aotidoctor.triton.open_models import BACKEND, DEFAULT_FILE, LIBTORCH, LIBTORCH_FILE
+from aotidoctor.triton.serving import PLATFORM, Consequence, Family, Needs, Remark, RuleResult, ServedModel, Settled
 from aotidoctor.triton.text_format import enum_of, is_true, numbers_of, text_of, texts_of
 
 # Refusals of a sequence batcher by the core.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from aotidoctor.model.artifact import ArtifactKind
-from aotidoctor.model.serving import Consequence, Family, Needs, Remark, RuleResult, ServedModel
 from aotidoctor.model.serving_config import TOP
 from aotidoctor.triton.open_models import DEFAULT_FILE
+from aotidoctor.triton.serving import Consequence, Family, Needs, Remark, RuleResult, ServedModel
 
 RULES = Family("config")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.serving import Consequence, Family, NotJudged, Remark, RuleResult, ServedModel
 from aotidoctor.model.serving_config import (
     INIT_FUNCTION,
     OLD_RELEASE,
@@ -14,6 +13,7 @@ from aotidoctor.model.serving_config import (
     written_text,
 )
 from aotidoctor.triton.init_library import INIT_LIBRARY_SINCE, check_sidecars, init_library, init_remark
+from aotidoctor.triton.serving import Consequence, Family, NotJudged, Remark, RuleResult, ServedModel
 
 RULES = Family("hook")
 

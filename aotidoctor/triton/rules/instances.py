@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import product
 
 from aotidoctor.model.record import record
-from aotidoctor.model.serving import (
+from aotidoctor.model.serving_config import TOP, InstanceGroup, Position
+from aotidoctor.triton.serving import (
     Consequence,
     Family,
     Needs,
@@ -16,7 +17,6 @@ from aotidoctor.model.serving import (
     ServedModel,
     ServedVersion,
 )
-from aotidoctor.model.serving_config import TOP, InstanceGroup, Position
 
 RULES = Family("instances")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Release, Remark, RuleResult, ServedVersion
 from aotidoctor.model.serving_config import TOP, NameRow, TensorConfig
 from aotidoctor.triton.servable import OLD_COUNT
+from aotidoctor.triton.serving import Consequence, Family, Needs, NotJudged, Release, Remark, RuleResult, ServedVersion
 from aotidoctor.triton.tensor_names import (
     NAMES_SINCE,
     JoinedTables,

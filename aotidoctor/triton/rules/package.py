@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from aotidoctor.model.evidence import Severity
-from aotidoctor.model.serving import Consequence, Family, Needs, Remark, RuleResult, ServedModel, ServedVersion
 from aotidoctor.model.torch_names import foreign
+from aotidoctor.triton.serving import Consequence, Family, Needs, Remark, RuleResult, ServedModel, ServedVersion
 
 RULES = Family("package")
 

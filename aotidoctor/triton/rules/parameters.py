@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import re
 
-from aotidoctor.model.serving import Consequence, Family, Remark, RuleResult, ServedModel
 from aotidoctor.model.serving_config import PARAMETER, ParameterConfig, written_text
+from aotidoctor.triton.serving import Consequence, Family, Remark, RuleResult, ServedModel
 
 RULES = Family("parameters")
 

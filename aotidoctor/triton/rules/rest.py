@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aotidoctor.model.serving import Consequence, Family, Remark, RuleResult, ServedModel
 from aotidoctor.model.serving_config import ConfigMessage, Position, TensorConfig, written_text
+from aotidoctor.triton.serving import Consequence, Family, Remark, RuleResult, ServedModel
 from aotidoctor.triton.text_format import enum_of, numbers_of, text_of
 
 RULES = Family("rest")

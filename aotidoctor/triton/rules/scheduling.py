@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from aotidoctor.model.serving import Consequence, Family, Remark, RuleResult, ServedModel
 from aotidoctor.model.serving_config import Given, Position
 from aotidoctor.triton.call_spec import SPLITS_SINCE
+from aotidoctor.triton.serving import Consequence, Family, Remark, RuleResult, ServedModel
 
 RULES = Family("scheduling")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from aotidoctor.model.evidence import list_names
-from aotidoctor.model.serving import Consequence, Family, Needs, Remark, RuleResult, ServedModel
 from aotidoctor.model.serving_config import NameRow, TensorConfig
+from aotidoctor.triton.serving import Consequence, Family, Needs, Remark, RuleResult, ServedModel
 from aotidoctor.triton.tensor_names import (
     NAMES_SINCE,
     JoinedTables,

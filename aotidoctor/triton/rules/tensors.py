@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from aotidoctor.model.serving import Consequence, Family, Needs, NotJudged, Remark, RuleResult, ServedModel
 from aotidoctor.model.serving_config import TensorConfig
 from aotidoctor.triton.call_spec import BFLOAT16_SINCE, compare_dims, data_types, dims_text, fixed_symbols
+from aotidoctor.triton.serving import Consequence, Family, Needs, NotJudged, Remark, RuleResult, ServedModel
 from aotidoctor.triton.tensor_names import (
     JoinedTables,
     Pair,

@@ -13,11 +13,11 @@ import pytest
 from aotidoctor.model.artifact import Artifact, ArtifactKind
 from aotidoctor.model.case import Host
 from aotidoctor.model.contract import ModelContract
-from aotidoctor.model.serving import PLATFORM, Release, ServedModel, ServedVersion, Settled
 from aotidoctor.model.serving_config import Position
 from aotidoctor.triton.init_library import read_hook, read_library
 from aotidoctor.triton.judge import judge_model
 from aotidoctor.triton.rules.hook import RULES
+from aotidoctor.triton.serving import PLATFORM, Release, ServedModel, ServedVersion, Settled
 from aotidoctor.triton.text_format import parse_config, read_fields
 
 R46, R47 = RULES

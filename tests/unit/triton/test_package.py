@@ -8,9 +8,9 @@ from aotidoctor.model.artifact import Artifact, ArtifactKind, CrcState, ExternNo
 from aotidoctor.model.case import Host, TmpdirState
 from aotidoctor.model.contract import HostNeeds, ModelContract
 from aotidoctor.model.evidence import Evidence, Severity
-from aotidoctor.model.serving import PLATFORM, Release, ServedModel, ServedVersion, Settled
 from aotidoctor.triton.judge import judge_model
 from aotidoctor.triton.rules.package import RULES
+from aotidoctor.triton.serving import PLATFORM, Release, ServedModel, ServedVersion, Settled
 from aotidoctor.triton.text_format import parse_config, read_fields
 
 R48, R49, R51 = RULES

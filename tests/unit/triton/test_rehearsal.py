@@ -9,11 +9,11 @@ from aotidoctor.model.case import Host
 from aotidoctor.model.contract import Dim
 from aotidoctor.model.jobs import Run
 from aotidoctor.model.run import ChildError, Exited, NotStarted, Outcome, Request, Signalled, TimedOut
-from aotidoctor.model.serving import PLATFORM, Release, ServedModel, Settled
 from aotidoctor.model.serving_config import NameRow, NameTable
 from aotidoctor.triton.init_library import read_hook_run
 from aotidoctor.triton.rehearsal import CannotRehearseError, plan_rehearsal, rehearsal_payload
 from aotidoctor.triton.rehearsal_findings import REHEARSAL_CODE, RehearsalReading
+from aotidoctor.triton.serving import PLATFORM, Release, ServedModel, Settled
 from aotidoctor.triton.text_format import parse_config, read_fields
 
 PATHS = ("args[0]", "args[1]['b']", "args[1]['a']")
