@@ -28,9 +28,8 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.probes.cuda_probe import reason_to_skip, repeat_call
-from aotidoctor.probes.dead_context import first_fault
 from aotidoctor.probes.probe import History, RunFinder
-from aotidoctor.probes.symptoms import recognise
+from aotidoctor.probes.symptoms import first_fault, recognise
 
 CODE, NAME = "AD-RUN-027", "core_dump"
 FIND = RunFinder(CODE, NAME, __doc__)

@@ -14,10 +14,10 @@ from aotidoctor.model.case import Case, Host
 from aotidoctor.model.evidence import Evidence, NotChecked
 from aotidoctor.model.record import record
 from aotidoctor.model.run import CallKind, NotStarted, Outcome, Request
-from aotidoctor.probes.dead_context import first_fault
 from aotidoctor.probes.payload import device_of, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, Probe, RunFinder, succeeded
+from aotidoctor.probes.symptoms import first_fault
 
 # Requirements of compiling for a GPU that the host may lack.
 _COMPILERS = ("CXX", "g++", "clang++")

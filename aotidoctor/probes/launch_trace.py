@@ -28,10 +28,9 @@ from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
 from aotidoctor.model.run import CallKind, Outcome, Request, Signalled, TimedOut, TracedCall
 from aotidoctor.probes.cuda_probe import reason_to_skip, repeat_call
-from aotidoctor.probes.dead_context import dead_context_facts, first_fault
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.probes.probe import History, RunFinder, succeeded
-from aotidoctor.probes.symptoms import recognise
+from aotidoctor.probes.symptoms import dead_context_facts, first_fault, recognise
 
 CODE, NAME = "AD-RUN-026", "launch_trace"
 FIND = RunFinder(CODE, NAME, __doc__)

@@ -35,10 +35,18 @@ from aotidoctor.model.expr import Expr, Sym, evaluate
 from aotidoctor.model.other_artifacts import CALLABLE_FORMS, FORMS, USES
 from aotidoctor.model.run import Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
 from aotidoctor.model.torch_names import ITEMSIZE, foreign
-from aotidoctor.probes.dead_context import dead_context_facts, first_error_symptom, text_before_dead_context
 from aotidoctor.probes.payload import call_outputs, called, run_request
 from aotidoctor.probes.probe import History, RunFinder, evidence, succeeded
-from aotidoctor.probes.symptoms import CALL_FAILED, Symptom, compiler_symptom, first_exception, recognise
+from aotidoctor.probes.symptoms import (
+    CALL_FAILED,
+    Symptom,
+    compiler_symptom,
+    dead_context_facts,
+    first_error_symptom,
+    first_exception,
+    recognise,
+    text_before_dead_context,
+)
 
 # Sizes of the inputs that a failed allocation depends on. A size of one divides every number of bytes.
 LEAST_SIZE = 2

@@ -23,6 +23,7 @@ from aotidoctor.logs.origins import origins
 from aotidoctor.logs.patterns import bound_repeats, load_patterns
 from aotidoctor.logs.splits import splits
 from aotidoctor.model import LatePattern
+from aotidoctor.probes.symptoms import wordings
 from tests.optional import needs
 from tests.unit.patterns import pump
 
@@ -49,6 +50,8 @@ def _compiled():
             yield f"logs.origins.{origin.cause}", "", re.compile(bound_repeats(text), re.MULTILINE)
     for split in splits():
         yield f"logs.splits.{split.cause}", "", split.words
+    for symptom, regex in wordings()[0]:
+        yield f"probes.symptoms.{symptom}", "", regex
 
 
 def _inside(value, module, name, depth=0):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aotidoctor.model.run import Signalled
 from aotidoctor.probes import plain_run
-from aotidoctor.probes.dead_context import first_fault, text_before_dead_context
+from aotidoctor.probes.symptoms import first_fault, text_before_dead_context
 from tests.unit.probes.outcomes import case, history, outcome, raised
 from tests.unit.probes.test_probes import one
 
