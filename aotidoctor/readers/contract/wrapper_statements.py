@@ -1,8 +1,8 @@
 """The statements of run_impl: one grammar for everybody who reads them, the contract as well as the replay.
 
-A form of statement is a row of ``_FORMS``: a text that each such statement contains, the kind, and the regular
-expression of the whole, so that a new argument or suffix is noticed. Its named groups are the fields of the statement.
-What has no form is of the kind ``unknown``, which each reader counts or reports.
+A form of statement is a row of ``wrapper_statements.txt``: the kind, a text that each such statement contains, and the
+regular expression of the whole, so that a new argument or suffix is noticed. Its named groups are the fields of the
+statement. What has no form is of the kind ``unknown``, which each reader counts or reports.
 
 Packages before 2.7 launch their Triton kernels in ``run_impl`` itself:
 
@@ -27,7 +27,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Literal
+from pathlib import Path
+from typing import Literal, get_args
 
 from aotidoctor.model import LatePattern
 from aotidoctor.model.record import record
@@ -89,177 +90,25 @@ class Statement:
 
 
 _ARRAY_TYPE = re.compile(r"static_cast<[\w ]+\*>|std::(?:array|vector)<[^<>{}]*>")
-_NAME = r"(?P<name>\w+)"
-_SOURCE = r"(?P<source>\w+)"
-_INDEX = r"(?P<index>\d{1,6})"
-_WORD = r"[A-Za-z_]\w*"
-_ENUM = r"\w+?_dtype_(?P<dtype>\w+?)(?:\(\))?"
-_ARRAYS = r"(?P<size_array>\w+), (?P<stride_array>\w+)"
-_NEW = rf"(?:auto|decltype\(auto\)|RAIIAtenTensorHandle|AtenTensorHandle) {_NAME} = "
-_ARRAY = r"(?:static constexpr |static const |const )int64_t "
-_CHECKS = r"if \(_check_aoti_runtime_check_inputs_env\(\)\) \{ "
-_STATUS = r"(?P<status>AOTI_TORCH_ERROR_CODE_CHECK\()?"
-_DONE = r"\)(?(status)\));"
-_NOTE = r"(?:\s*// (?:alias|reuse))?"
-_FORMS: tuple[tuple[str, Kind, str], ...] = (
-    # Calls. Those of the runtime that only make or rename a tensor have kinds of their own.
-    (
-        "aoti_torch_empty_strided",
-        "allocate",
-        (
-            rf"{_STATUS}aoti_torch_empty_strided(?:_pinned)?\(\d+, {_ARRAYS}, {_ENUM}, "
-            rf"\w+?_device_type_(?P<device_type>\w+?)(?:\(\))?, [^,]+, &(?P<name>\w+?)_handle{_DONE}"
-        ),
-    ),
-    (
-        "aoti_torch__alloc_from_pool(",
-        "allocate",
-        rf"{_STATUS}aoti_torch__alloc_from_pool\({_SOURCE}, [^,]+, {_ENUM}, \d+, {_ARRAYS}, &{_NAME}{_DONE}",
-    ),
-    (
-        "aoti_torch_new_tensor_handle(",
-        "reuse",
-        rf"{_STATUS}aoti_torch_new_tensor_handle\((?P<source>.+), &{_NAME}{_DONE}",
-    ),
-    (
-        "aoti_torch_assign_tensors_out(",
-        "move",
-        rf"{_STATUS}aoti_torch_assign_tensors_out\((?P<source>.+), &{_NAME}{_DONE}",
-    ),
-    ("aoti_torch_clone(", "copy", rf"{_STATUS}aoti_torch_clone\((?P<name>.+), &output_handles\[{_INDEX}\]{_DONE}"),
-    ("aoti_torch_empty_strided", "unknown", r".*"),
-    ("_run_command_block(", "plain", r"aoti_torch_mps_run_command_block\(get_\w+_handle\(\), \w+, &\w+\);"),
-    ("CODE_CHECK(", "call", r"(?P<checked>AOTI_TORCH_ERROR_CODE_CHECK)\((?P<function>\w+)\((?P<arguments>.*)\)\);"),
-    ("_", "call", r"(?P<kernels>kernels\.)?(?P<function>(?:cpp_|call_|aoti_torch_)\w*)\((?P<arguments>.*)\);"),
-    # Inputs, constants, sizes.
-    ("inputs[", "input", rf"auto {_NAME} = std::move\(inputs\[{_INDEX}\]\);"),
-    ("inputs.clear();", "plain", r"inputs\.clear\(\);"),
-    (
-        "constants_->at(",
-        "constant",
-        rf"(?:\[\[maybe_unused\]\] )?auto&? {_NAME} = \*?constants_->at\((?P<index>\d{{1,7}})\);",
-    ),
-    ("]] auto ", "constant", rf"\[\[maybe_unused\]\] auto&? {_NAME} = std::move\(inputs\[\d+\]\);"),
-    ("int64_t ", "array", rf"{_ARRAY}{_NAME}\[\] = \{{(?P<values>[^{{}}]*)\}};"),
-    ("nullptr;", "array", rf"{_ARRAY}\*{_NAME} ?= ?nullptr;"),
-    ("auto ", "shape", rf"auto (?P<name>{_WORD})_(?P<value>size|stride) = (?P=name)\.(?:sizes|strides)\(\);"),
-    (
-        "assert_size_stride(",
-        "assert",
-        (
-            rf"(?P<guarded>{_CHECKS})?assert_size_stride\({_NAME}, \{{(?P<sizes>[^{{}}]*)\}}, "
-            r'\{(?P<strides>[^{}]*)\}, "(?P<operator>[^"]*)"(?:, \w+, "torch\.(?P<dtype>\w+)")?\);(?(guarded) \})'
-        ),
-    ),
-    ("assert_size_stride(", "unknown", r"assert_size_stride\(.*"),
-    (
-        "assert_alignment(",
-        "alignment",
-        rf'(?:{_CHECKS})?assert_alignment\({_NAME}, (?P<value>\d{{1,6}}), "(?P<operator>[^"]*)"\);(?: \}})?',
-    ),
-    # Handles.
-    ("std::move(", "reuse", rf"{_NEW}std::move\({_SOURCE}\);{_NOTE}"),
-    ("= RAIIAtenTensorHandle(", "reuse", rf"{_NEW}RAIIAtenTensorHandle\({_SOURCE}\);"),
-    (".get();", "reuse", rf"{_NEW}{_SOURCE}\.get\(\);"),
-    ("RAIIAtenTensorHandle ", "own", rf"RAIIAtenTensorHandle {_NAME}\({_SOURCE}\);"),
-    ("std::move(", "move", rf"{_NAME} = std::move\({_SOURCE}\);"),
-    ("std::move(RAIIAtenTensorHandle(", "align", rf"{_NAME} = std::move\(RAIIAtenTensorHandle\({_SOURCE}\)\);"),
-    (
-        "reinterpret_tensor_wrapper(",
-        "view",
-        (
-            rf"{_NEW}(?P<kept>wrap_with_raii_handle_if_needed\()?reinterpret_tensor_wrapper\({_SOURCE}, \d+, "
-            rf"{_ARRAYS}, (?P<value>[^;]+)\)(?(kept)\));(?: \w+\.reset\(\);)?{_NOTE}"
-        ),
-    ),
-    (
-        "scalar_to_tensor_handle(",
-        "scalar",
-        rf"RAIIAtenTensorHandle {_NAME} = scalar_to_tensor_handle\((?P<value>.*)\);",
-    ),
-    (".release();", "output", rf"output_handles\[{_INDEX}\] = {_NAME}\.release\(\);"),
-    ("output_handles[", "output", rf"output_handles\[{_INDEX}\] = output_handles\[(?P<same>\d{{1,6}})\];"),
-    ("output_handles[", "output", rf"output_handles\[{_INDEX}\] = \w+\({_NAME}\);"),
-    ("output_handles[", "output", rf"output_handles\[{_INDEX}\] = nullptr;"),
-    ("output_handles[", "other-output", rf"output_handles\[{_INDEX}\] = .*"),
-    (".reset();", "release", rf"{_NAME}\.reset\(\);"),
-    (".reset();", "plain", rf"(?:{_WORD}\.reset\(\);\s*)+"),
-    ("RAIIAtenTensorHandle ", "plain", rf"RAIIAtenTensorHandle {_WORD};"),
-    ("AtenTensorHandle ", "plain", rf"AtenTensorHandle {_WORD};(?:  // output buffer)?"),
-    ("wrap_with_raii_handle_if_needed(", "plain", rf"wrap_with_raii_handle_if_needed\({_WORD}\);"),
-    # Launches of packages before 2.7.
-    ("loadKernel(", "code", rf'kernels\.{_NAME} = loadKernel\("(?P<value>[^"]*)", "[^"]*", \d+, this->cubin_dir_\);'),
-    (
-        ".data_ptr()",
-        "pointer",
-        rf"(?:CUdeviceptr |hipDeviceptr_t |void ?\* ?){_NAME} = reinterpret_cast<[\w *]+>\({_SOURCE}\.data_ptr\(\)\);",
-    ),
-    ("kernel_args_var_", "arguments", r"void\* (?P<name>kernel_args_var_\d+)\[\] = \{(?P<values>[^{}]*)\};"),
-    ("Grid(", "grid", rf"Grid {_NAME} = Grid\((?P<values>.*)\);"),
-    (
-        "launchKernel(",
-        "start",
-        (
-            rf"launchKernel\(kernels\.{_NAME}, (?P<source>\w+)\.grid_x, (?P=source)\.grid_y, (?P=source)\.grid_z, "
-            r"(?P<values>\d+, \d+, \w+), stream\);"
-        ),
-    ),
-    # Control flow.
-    ("}", "plain", r"\}(?: // .*)?"),
-    ("{", "plain", r"\{"),
-    (
-        ".data_ptr()) & (",
-        "align-branch",
-        r"if \(\((?:reinterpret_cast<std::uintptr_t>|long)\(\w+\.data_ptr\(\)\) & \(\d+ ?- ?1\)\) != 0\) \{",
-    ),
-    ("} else {", "branch", r"\} else \{"),
-    ("if (", "branch", r"(?:\} else )?if \(.*\) \{"),
-    ("while (1) {", "branch", r"while \(1\) \{"),
-    ("break;", "plain", rf"if \(!{_WORD}\) break;"),
-    ("throw std::runtime_error(", "plain", r"if \(!\([^{}]*\)\) \{ throw std::runtime_error\([^{}]*\); \}"),
-    ("is not aligned to", "plain", r'throw std::runtime_error\("\w+ is not aligned to \d+ bytes"\);'),
-    ("AOTI_TORCH_", "plain", r'AOTI_TORCH_(?:WARN|CHECK)\([^"]*"[^"]*"\);'),
-    # Others that hold no fact.
-    ("__check_inputs_outputs(", "plain", r"__check_inputs_outputs\(input_handles, output_handles\);"),
-    ("auto inputs = steal", "plain", r"auto inputs = steal_from_raw_handles_to_raii_handles\(input_handles, \d+\);"),
-    (
-        "auto& kernels = ",
-        "plain",
-        (
-            r"(?:\[\[maybe_unused\]\] )?auto& kernels = "
-            r"static_cast<AOTInductorModelKernels&>\(\*this->kernels_\.get\(\)\);"
-        ),
-    ),
-    (";", "plain", rf"(?:bool|float|double|u?int\d+_t|half|bfloat16|at::\w+|c10::[\w:<>]+) {_WORD};"),
-    (" var_", "plain", r"(?:const char\*|c10::complex<\w+>) var_\d+ = [^;]*;"),
-    ("var_array_", "plain", r"const [\w:]+\*? var_array_\d+(?:\[\])? = [^;]*;"),
-    ("Guard ", "plain", rf"{_WORD}Guard {_WORD}\([^;]*\);"),
-    ("Guard> ", "plain", rf"std::(?:unique_ptr|optional)<{_WORD}Guard> {_WORD}(?:\([^;]*\))?;"),
-    ("std::make_unique<", "plain", rf"{_WORD} = std::make_unique<{_WORD}Guard>\([^;]*\);"),
-    ("Stream_t ", "plain", rf"(?:cuda|hip)Stream_t {_WORD}(?: = [^;]*)?;"),
-    ("_aoti_aux_stream_cache.", "plain", r"_aoti_aux_stream_cache\.ensure\([^;]*\);"),
-    ("AOTI_RUNTIME_CUDA_CHECK(", "plain", r"AOTI_RUNTIME_CUDA_CHECK\((?:cuda|hip)(?:Event|Stream|Device)\w+\(.*\)\);"),
-    ("CUDA_DRIVER_CHECK(", "plain", r"CUDA_DRIVER_CHECK\(cuCtxSynchronize\(\)\);"),
-    ("alignas(64) ", "plain", rf"alignas\(64\) (?:CUtensorMap|StableTMADescriptor) {_WORD}(?:\{{\}})?;"),
-    ("] = ", "plain", rf"{_WORD}\.(?:global_address|(?:block|global|kernel)_shape\[\d+\]|strides\[\d+\]) = [^;]*;"),
-    ("TMADescriptor", "plain", r"init(?:\dD)?TMADescriptor(?:WithMetadata)?\([^;]*\);"),
-    ("RECORD_FUNCTION(", "plain", r"RECORD_FUNCTION\(.*\);"),
-    ("RAIIAtenRecordFunctionHandle ", "plain", rf"RAIIAtenRecordFunctionHandle {_WORD}\(.*\);"),
-    ("KernelContextGuard ", "plain", rf"KernelContextGuard {_WORD}\(.*\);"),
-    ("C10IValueHandle ", "plain", rf"C10IValueHandle {_WORD};"),
-    ("RAIIC10IValueHandle ", "plain", rf"RAIIC10IValueHandle {_WORD}\({_WORD}\);"),
-    ("std::", "plain", r"std::(?:unordered_map|vector)<[\w:, *]*> \w+(?!\w)[^;]*;"),
-    ("std::function<", "plain", r"std::function<void\(AOTIMetalKernelFunctionHandle\)> \w+ = \w+;"),
-    ("mps_lib_", "plain", r"auto mps_lib_\w+ = (?:\w+\.getKernelFunction\(\"\w+\"\)|\w+\(\w+\.get\(\)\));"),
-    ("kwargs_", "plain", rf'kwargs_{_WORD}\.emplace\(".*", {_WORD}\);'),
-    ("printf(", "plain", r"printf\(.*\);"),
-    # Any number, value or call: what remains.
-    (" = ", "number", rf"(?P<source>auto|bool|float|double|int|u?int\d{{1,2}}_t) {_NAME} = (?P<value>[^;]+);"),
-    (" = ", "value", rf"{_NAME} = (?P<value>[^;]+);"),
-    (");", "call", r"(?P<kernels>kernels\.)?(?P<function>\w+)\((?P<arguments>.*)\);"),
-)
+
+
+def _read_forms() -> Iterator[tuple[str, Kind, LatePattern]]:
+    kinds: Mapping[str, Kind] = {kind: kind for kind in get_args(Kind)}
+    parts: dict[str, str] = {}
+    # No TOML: each check reads it, and that reader takes longer to import than all of this.
+    for row in Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines():
+        line = row
+        for part, text in parts.items():
+            line = line.replace(f"«{part}»", text)
+        if "¦" in line:
+            kind, needle, text = line.split("¦")
+            yield needle, kinds[kind.strip()], LatePattern(text)
+        elif line and not line.startswith("#"):
+            name, _, parts[name] = line.partition(" = ")
+
+
 # Few of them are ever needed, and compiled.
-_ROWS = tuple((needle, kind, LatePattern(text)) for needle, kind, text in _FORMS)
+_ROWS = tuple(_read_forms())
 # What makes a field of the text of its group; other groups are no fields.
 _TEXTS = "name", "source", "value", "size_array", "stride_array", "dtype", "device_type", "operator"
 _READ: Mapping[str, Callable[[str], object]] = {

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from aotidoctor.readers.contract.run_impl import parse_body
-from aotidoctor.readers.contract.wrapper_statements import read_statement, read_statements
+from aotidoctor.readers.contract.wrapper_statements import _ROWS, Kind, read_statement, read_statements
 from aotidoctor.readers.contract.wrapper_text import WrapperSection, find_sections
 
 DATA = Path(__file__).parents[3] / "data"
@@ -95,3 +96,10 @@ def test_what_a_loop_or_an_unknown_statement_takes_is_used_and_what_is_only_drop
         "arg0_1",
         "arg1_1",
     }
+
+
+def test_the_table_has_a_form_of_each_kind_and_each_part_is_replaced():
+    # The comment above a call is no row: its two lists are read apart.
+    assert {kind for _, kind, _ in _ROWS} == set(get_args(Kind)) - {"origins"}
+    assert [pattern.text for _, _, pattern in _ROWS if set("«»¦") & set(pattern.text)] == []
+    assert all(pattern.compiled for _, _, pattern in _ROWS)
