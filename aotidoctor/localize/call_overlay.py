@@ -329,13 +329,8 @@ def swapped_pairs(pairs: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
     places = [[at for at, other in enumerate(misfits) if fits(pair.spec, other.value)] for pair in misfits]
     answers = list(islice(_assignments(places, 0, frozenset()), 2))
     if len(answers) == 1:
-        answer = answers[0]
-        found = []
-        for at, choice in enumerate(answer):
-            if answer[choice] == at and choice < at:
-                continue
-            found.append((misfits[at], misfits[choice]))
-        return found
+        pairs_of = [(at, choice) for at, choice in enumerate(answers[0]) if answers[0][choice] != at or choice >= at]
+        return [(misfits[at], misfits[choice]) for at, choice in pairs_of]
     return _couples(misfits) if not answers else []
 
 

@@ -145,7 +145,10 @@ def static_calls(case: Case, names: Sequence[str]) -> tuple[KernelCall | None, .
 
     None for a call that the wrapper does not name; for all where the two have another order: a branch, or a loop.
     """
-    calls = [(_static_name(call), call) for call in (case.contract.kernels if case.contract is not None else ())]
+    calls = [
+        (qualified_name(call.name) if call.kind == CallKind.CUSTOM.value else call.name, call)
+        for call in (case.contract.kernels if case.contract is not None else ())
+    ]
     known, traced = {name for name, _ in calls}, set(names)
     static = [(name, call) for name, call in calls if name in traced]
     ran = [name for name in names if name in known]
@@ -153,10 +156,6 @@ def static_calls(case: Case, names: Sequence[str]) -> tuple[KernelCall | None, .
         return (None,) * len(names)
     following = iter(static)
     return tuple(next(following)[1] if name in known else None for name in names)
-
-
-def _static_name(call: KernelCall) -> str:
-    return qualified_name(call.name) if call.kind == CallKind.CUSTOM.value else call.name
 
 
 # The timeline.

@@ -105,11 +105,8 @@ def _follows(other: EmulationFault, one: EmulationFault) -> bool:
     if other.kind == "race":
         return one.line == other.line or here
     # Were the index wrong without it, another lane would be the first.
-    return other.kind == "out-of-bounds" and (one.line, *_lane(one)) == (other.line, *_lane(other))
-
-
-def _lane(one: EmulationFault) -> tuple[tuple[int, ...] | None, int | None]:
-    return one.program, one.lane
+    same = (one.line, one.program, one.lane) == (other.line, other.program, other.lane)
+    return other.kind == "out-of-bounds" and same
 
 
 # compute-sanitizer.

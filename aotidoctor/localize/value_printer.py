@@ -40,12 +40,6 @@ class _PackageNames:
     contents: dict[str, int] = field(default_factory=dict)
     met: set[str] = field(default_factory=set)
 
-    def note(self, call: _PrinterCall, at: int, outs: Sequence[str]) -> None:
-        """After call ``at``, which wrote ``outs``."""
-        self.written |= dict.fromkeys(outs, at)
-        self.contents |= {call.marks[name][1]: at for name in outs if name in call.marks}
-        self.met |= set(call.marks)
-
 
 def printed_launches(text: str) -> tuple[tuple[str, bool], ...]:
     """The kernels of level 3 in the order of their launches, and whether each returned."""
@@ -127,7 +121,10 @@ def _describe_calls(
         for read in made[at].read:
             if read.written_by is None and read.name.startswith("buf"):
                 _blame(made, order, at, read, book)
-        book.note(call, at, [buffer.name for buffer in made[at].wrote])
+        outs = [buffer.name for buffer in made[at].wrote]
+        book.written |= dict.fromkeys(outs, at)
+        book.contents |= {call.marks[name][1]: at for name in outs if name in call.marks}
+        book.met |= set(call.marks)
     # As many as the package has calls, so that a call is found under its number.
     for at, static in enumerate(order):
         made.setdefault(at, KernelValues(index=at, name=static.name, kind=static.kind))

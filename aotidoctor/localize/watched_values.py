@@ -219,8 +219,7 @@ def _beyond(
 
 def _origin(case: Case, watched: WatchedValues, call: KernelValues) -> KernelOrigin:
     """What this one call was made of."""
-    at = next(at for at, one in enumerate(watched.calls) if one is call)
-    return origin_of(case, call.name, static_calls(case, [one.name for one in watched.calls])[at])
+    return origin_of(case, call.name, static_calls(case, [one.name for one in watched.calls])[call.index])
 
 
 def _is_node(case: Case, watched: WatchedValues, call: KernelValues, buffer: BufferValues) -> bool:

@@ -123,7 +123,7 @@ def assertion_chain(program: PackageProgram, failure: Failure) -> Chain | None:
     element = None
     if leaf is not None and program.writer(name, at) is None:
         element = _element(leaf.path, program.tensors.get(leaf.path), failure, symbol, sizes)
-    sources = sources_of(program, at, [name])
+    sources, through = sources_of(program, at, [name])
     value = element.value if element is not None else failure.value if _printed(program, condition) == symbol else None
     got = f", got {value}" if value is not None else ""
     return Chain(
@@ -132,8 +132,8 @@ def assertion_chain(program: PackageProgram, failure: Failure) -> Chain | None:
         origin=", ".join(f"{one} = {number}" for one, number in sizes.items()) or None,
         elements=() if element is None else (element,),
         count=0 if element is None else 1,
-        sources=sources.paths,
-        through=() if element is not None else sources.through,
+        sources=sources,
+        through=() if element is not None else through,
         direct=element is not None,
         operators=_OPERATORS,
         where=source_lines(information, _OPERATORS),
@@ -205,8 +205,8 @@ def chain_of(case: Case, failure: Failure) -> Chain | None:
         parameters = dict.fromkeys(element.parameter for element in reads(one.question.value))
         # What is no argument has no source.
         names = [arguments[name][1] if name in arguments else "" for name in parameters]
-        sources = sources_of(program, one.at, names)
-        known.append(replace(_empty(program, failure, one), sources=sources.paths, through=sources.through))
+        sources, through = sources_of(program, one.at, names)
+        known.append(replace(_empty(program, failure, one), sources=sources, through=through))
     if len(known) > 1:
         # Checks of the same words on several lines cannot be told apart.
         known = list(dict.fromkeys(replace(one, member=None, line=None) for one in known))
@@ -278,15 +278,14 @@ def _of_call(program: PackageProgram, failure: Failure, at: int) -> list[Suspect
 def chain_for(program: PackageProgram, failure: Failure, suspect: Suspect, found: FailingElement) -> Chain:
     """The chain of a suspect that was found guilty."""
     index = failure.kind == INDEX
-    empty = _empty(program, failure, suspect)
     # One element, and the kernel did nothing to it but count a negative one from the end.
     is_direct = len(found.elements) == 1 and not found.through
     # Where the inputs show the size that a position runs along: ``kwargs['ids'].shape[1]``.
     arguments = program.arguments(suspect.at)
     names = {arguments[name][1] for name in found.sizes if name in arguments} | set(found.sizes)
     symbols = [symbol for symbol in program.contract.symbols if symbol.name in names]
-    return Chain(
-        kernel=empty.kernel,
+    return replace(
+        _empty(program, failure, suspect),
         what=f"index {found.value} of {found.limit}" if index else "division by zero",
         elements=found.elements,
         count=found.count,
@@ -294,13 +293,8 @@ def chain_for(program: PackageProgram, failure: Failure, suspect: Suspect, found
         direct=is_direct and found.elements[0].value in (found.value, found.value - found.limit),
         index=found.value if index else None,
         bound=found.limit if index else None,
-        origin=empty.origin,
-        operators=empty.operators,
-        where=empty.where,
         sizes=tuple(dict.fromkeys(place for symbol in symbols for place in symbol.appears_in)),
         most=found.position,
-        member=empty.member,
-        line=empty.line,
     )
 
 

@@ -266,12 +266,12 @@ def _unfollowed_chain(
         for name in _names(arguments)
         if program.root(name) in program.leaves or program.writer(name, at) is not None
     ]
-    found = sources_of(program, at, known if len(known) == 1 else ())
+    sources, through = sources_of(program, at, known if len(known) == 1 else ())
     return Chain(
         kernel=call.name,
         what=f"index out of 0..{bound - 1}" if bound else "an index that the operator refuses",
-        sources=found.paths,
-        through=found.through,
+        sources=sources,
+        through=through,
         bound=bound,
         origin=origin,
         operators=tuple(call.origins),

@@ -28,7 +28,6 @@ from aotidoctor.model.contract import (
 from aotidoctor.model.expr import evaluate, solve
 from aotidoctor.model.inputs import TensorDesc
 from aotidoctor.model.localization import Element
-from aotidoctor.model.record import record
 from aotidoctor.model.torch_names import contiguous_stride, element_dtype, index_at
 
 # Calls and tensors.
@@ -325,16 +324,11 @@ _MOST = 3
 _DEEPEST_SEARCH = 12
 
 
-@record
-class InputSources:
-    """Paths of inputs, or names of constants, and the calls in between, the last one first; empty when not known."""
+def sources_of(program: PackageProgram, at: int, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The sources of the tensors that the call at ``at`` reads, if all were followed to the end and they are few.
 
-    paths: tuple[str, ...] = ()
-    through: tuple[str, ...] = ()
-
-
-def sources_of(program: PackageProgram, at: int, names: Sequence[str]) -> InputSources:
-    """The sources of the tensors that the call at ``at`` reads, if all were followed to the end and they are few."""
+    Paths of inputs, or names of constants, and the calls in between, the last one first; both empty when not known.
+    """
     paths: dict[str, None] = {}
     through: dict[str, None] = {}
     visited: set[tuple[str, int]] = set()
@@ -354,8 +348,8 @@ def sources_of(program: PackageProgram, at: int, names: Sequence[str]) -> InputS
         elif root in program.constants:
             paths[program.constants[root].fqn] = None
         else:
-            return InputSources()
-    return InputSources(paths=tuple(paths), through=tuple(through)) if 0 < len(paths) <= _MOST else InputSources()
+            return (), ()
+    return (tuple(paths), tuple(through)) if 0 < len(paths) <= _MOST else ((), ())
 
 
 def _behind(program: PackageProgram, writer: int, root: str) -> Sequence[str]:

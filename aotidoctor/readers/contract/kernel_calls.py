@@ -202,34 +202,31 @@ def cpp_body(name: str, text: str, line: int, member: str) -> KernelBody:
 
 def body_of(launch: TritonLaunch, member: str) -> KernelBody:
     """The Triton or Metal kernel of ``launch``."""
-    if launch.name.startswith("mps_lib_"):
-        from aotidoctor.readers.contract.triton_launches import metal_body
+    metal = launch.name.startswith("mps_lib_")
+    if metal:
+        from aotidoctor.readers.contract.triton_launches import metal_parameters as parameters
+    else:
+        parameters = _triton_parameters
+    return KernelBody(
+        name=launch.name,
+        kind="metal" if metal else "triton",
+        member=member,
+        line=launch.line,
+        lines=launch.source.count("\n") + 1,
+        parameters=tuple(parameters(launch)),
+    )
 
-        return metal_body(launch, member)
-    return triton_body(launch, member)
 
-
-def triton_body(launch: TritonLaunch, member: str) -> KernelBody:
-    """The Triton kernel of ``launch``. Its parameters are those that the launch passes: no compile-time constants."""
+def _triton_parameters(launch: TritonLaunch) -> Iterator[KernelParameter]:
+    """The parameters that the launch passes: no compile-time constants."""
     signature = _SIGNATURE.search(launch.source)
     # Helper functions of scans come before the kernel.
     listed = next((one[2] for one in _DEFINITION.finditer(launch.source) if one[1] == launch.name), "")
     types = {one[1]: one for one in _TYPE.finditer(signature[1])} if signature is not None else {}
-    names = [part.partition(":")[0].strip() for part in split_list(listed)]
-    return KernelBody(
-        name=launch.name,
-        kind="triton",
-        member=member,
-        line=launch.line,
-        lines=launch.source.count("\n") + 1,
-        parameters=tuple(
-            KernelParameter(
-                name=name, type=types[name][3], pointer=bool(types[name][2]), const=name.startswith("in_ptr")
-            )
-            for name in names
-            if name in types and types[name][3] != "constexpr"
-        ),
-    )
+    for name in (part.partition(":")[0].strip() for part in split_list(listed)):
+        if name in types and types[name][3] != "constexpr":
+            const = name.startswith("in_ptr")
+            yield KernelParameter(name=name, type=types[name][3], pointer=bool(types[name][2]), const=const)
 
 
 # Facts in the bodies of kernels.
@@ -303,35 +300,24 @@ def _read_source(facts: KernelFacts, kernel: str, text: str, line: int, member: 
     if any(mark in text for mark in _NAN):
         facts.nan[kernel] = None
     if "_arr[tid]" in text or "int64_t num_thread" in text:
-        threads = _Threads()
-        for mark in _THREADS.finditer(text):
-            threads.see(mark)
-        if threads.baked is not None:
-            facts.baked_threads[kernel] = threads.baked
+        baked = [threads for threads in _baked_threads(text) if threads is not None]
+        if baked:
+            facts.baked_threads[kernel] = min(baked)
 
 
-class _Threads:
-    """Follow declarations, parallel regions and uses in the order in which they are in one kernel."""
-
-    def __init__(self) -> None:
-        self.baked: int | None = None
-        self._sizes: dict[str, int] = {}
-        self._template: int | None = None
-        self._open_region = False
-
-    def see(self, mark: re.Match[str]) -> None:
-        """Note one declaration, region or use."""
+def _baked_threads(text: str) -> Iterator[int | None]:
+    """The thread count behind each use of a thread's number, where one is baked in, in the order of the kernel."""
+    sizes: dict[str, int] = {}
+    template: int | None = None
+    open_region = False
+    for mark in _THREADS.finditer(text):
         if mark["parallel"] is not None:
-            self._open_region = "num_threads" not in mark["parallel"]
+            open_region = "num_threads" not in mark["parallel"]
         elif mark["num_thread"] is not None:
-            self._template = int(mark["num_thread"])
+            template = int(mark["num_thread"])
         elif mark["thread_number"] is not None:
-            self._bake(self._template)
+            yield template
         elif mark["size"] == "tid":
-            self._bake(self._sizes.get(mark["array"]) if self._open_region else None)
+            yield sizes.get(mark["array"]) if open_region else None
         else:
-            self._sizes.setdefault(mark["array"], int(mark["size"]))
-
-    def _bake(self, threads: int | None) -> None:
-        if threads is not None:
-            self.baked = threads if self.baked is None else min(self.baked, threads)
+            sizes.setdefault(mark["array"], int(mark["size"]))

@@ -9,11 +9,11 @@ Imported only for GPU packages.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from aotidoctor.kernels.expressions import parse_expr
-from aotidoctor.model.contract import KernelBody, KernelParameter
+from aotidoctor.model.contract import KernelParameter
 from aotidoctor.model.expr import Opaque
 from aotidoctor.model.record import record
 from aotidoctor.readers.contract.run_impl import TritonLaunch
@@ -257,16 +257,7 @@ def read_metal_kernels(head: str) -> Mapping[str, TritonLaunch]:
     return kernels
 
 
-def metal_body(launch: TritonLaunch, member: str) -> KernelBody:
-    """The Metal kernel of ``launch``."""
-    return KernelBody(
-        name=launch.name,
-        kind="metal",
-        member=member,
-        line=launch.line,
-        lines=launch.source.count("\n") + 1,
-        parameters=tuple(
-            KernelParameter(name=one[4], type=one[2], pointer=one[3] == "*", const=one[1] == "constant")
-            for one in _PARAMETER.finditer(launch.source.partition("{")[0])
-        ),
-    )
+def metal_parameters(launch: TritonLaunch) -> Iterator[KernelParameter]:
+    """The parameters of a Metal kernel."""
+    for one in _PARAMETER.finditer(launch.source.partition("{")[0]):
+        yield KernelParameter(name=one[4], type=one[2], pointer=one[3] == "*", const=one[1] == "constant")

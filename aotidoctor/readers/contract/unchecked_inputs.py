@@ -325,16 +325,14 @@ def _with_reads(leaf: LeafSpec, found: _InputReads | None) -> LeafSpec:
     return leaf
 
 
-@record
-class _Form:
-    sizes: tuple[Expr, ...]
-    strides: tuple[Expr, ...]
+# Sizes and strides.
+_Form = tuple[tuple[Expr, ...], tuple[Expr, ...]]
 
 
 def _form(buffer: Buffer | None, symbols: SymbolTable) -> _Form | None:
     if buffer is None or buffer.shape is None or buffer.strides is None or len(buffer.shape) != len(buffer.strides):
         return None
-    return _Form(sizes=tuple(map(symbols.read, buffer.shape)), strides=tuple(map(symbols.read, buffer.strides)))
+    return tuple(map(symbols.read, buffer.shape)), tuple(map(symbols.read, buffer.strides))
 
 
 def _of_call(
@@ -442,5 +440,5 @@ def _beside(
         form, steps = forms.get(store.pointer), _steps(store)
         if form is not None and steps is not None and any(name in steps for name in names):
             turns = tuple(replace(turn, beside=steps.get(name)) for name, turn in zip(names, walk.turns, strict=True))
-            return replace(walk, turns=turns, sizes=form.sizes, strides=form.strides)
+            return replace(walk, turns=turns, sizes=form[0], strides=form[1])
     return walk

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import field
 
@@ -71,12 +71,12 @@ def parse_constructor(section: WrapperSection) -> Constructor | None:
     losses = NotUnderstood("constructor")
     line = section.line + section.text.count("\n", 0, base.end())
     text = section.text[base.end() :]
-    table: _Table = {}
+    tables: dict[str, dict[int, dict[str, str]]] = {"inputs": {}, "constants": {}, "outputs": {}}
     for offset, raw in enumerate(text.split("\n")):
         statement = raw.strip()
         found = _INFO.match(statement)
         if found is not None and found[3] in _FIELDS[found[1]]:
-            table.setdefault((found[1], int(found[2])), {})[found[3]] = found[4]
+            tables[found[1]].setdefault(int(found[2]), {})[found[3]] = found[4]
         elif statement not in ("", ";", "}") and not statement.startswith(_KNOWN):
             spec = "_spec" in statement or statement.startswith('"')
             fact = "input" if "inputs_info" in statement else "call-spec" if spec else "constant"
@@ -84,28 +84,18 @@ def parse_constructor(section: WrapperSection) -> Constructor | None:
     if _ARGUMENTS.fullmatch(" ".join(base[4].split())) is None:
         losses.note("constant", section.line, " ".join(base[0].split()))
     n_inputs, n_outputs, n_constants = (int(base[group]) for group in (1, 2, 3))
-    rest = base[4]
-    words = re.findall(r"\b(true|false)\b", rest)
+    words = re.findall(r"\b(true|false)\b", base[4])
     return Constructor(
         n_inputs=n_inputs,
         n_outputs=n_outputs,
         n_constants=n_constants,
         include_weights=(words[-1] == "true" if words else None),
-        input_names=tuple(_unquote(row.get("name", "")) for row in _rows(table, "inputs")),
-        constants=tuple(_constant(row, line, losses) for row in _rows(table, "constants")),
+        input_names=tuple(_unquote(row.get("name", "")) for _, row in sorted(tables["inputs"].items())),
+        constants=tuple(_constant(row, line, losses) for _, row in sorted(tables["constants"].items())),
         in_spec=_spec(section.text, "in_spec_ ="),
         out_spec=_spec(section.text, "out_spec_ ="),
         losses=losses,
     )
-
-
-_Table = dict[tuple[str, int], dict[str, str]]
-
-
-def _rows(table: _Table, kind: str) -> Iterator[dict[str, str]]:
-    for key in sorted(table):
-        if key[0] == kind:
-            yield table[key]
 
 
 def _constant(row: dict[str, str], line: int, losses: NotUnderstood) -> ConstantSpec:

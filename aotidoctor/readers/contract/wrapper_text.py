@@ -66,7 +66,10 @@ def find_sections(text: str) -> Wrapper:
     checks_start = checks.start() if checks is not None else body_start
     marked = _END.search(text, body_start)
     body_end = _after_brace(text, body_start) if marked is None else marked.start() + 2
-    cut = _ListCutter(text)
+
+    def cut(start: int, end: int) -> WrapperSection:
+        return WrapperSection(text=text[start:end], line=1 + text.count("\n", 0, start))
+
     return Wrapper(
         head=text[:start],
         constructor=cut(start, constructor_end),
@@ -99,20 +102,6 @@ def split_list(text: str) -> tuple[str, ...]:
             depth += 1 if sign in "([{" else -1
     parts.append(text[start:].strip())
     return tuple(part for part in parts if part)
-
-
-class _ListCutter:
-    """Cut sections in ascending order, counting each line once."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-        self._line = 1
-
-    def __call__(self, start: int, end: int) -> WrapperSection:
-        self._line += self._text.count("\n", self._at, start)
-        self._at = start
-        return WrapperSection(text=self._text[start:end], line=self._line)
 
 
 def _after_brace(text: str, start: int) -> int:

@@ -7,7 +7,7 @@ What the guards of ``aot_compile`` say of an argument is what a call must bring;
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from aotidoctor.kernels.expressions import parse_expr
@@ -207,10 +207,11 @@ def _tree(value: Value, source: str, guards: _Guards, count: list[int], depth: i
     count[0] += 1
     if depth < 32 and count[0] < _MOST_NODES:
         match value:
-            case tuple():
-                return Container(type="tuple", children=_children(value, source, guards, count, depth))
-            case Items(type="list"):
-                return Container(type="list", children=_children(value.items, source, guards, count, depth))
+            case tuple() | Items(type="list"):
+                kind, items = ("list", value.items) if isinstance(value, Items) else ("tuple", value)
+                places = ((one, f"{source}[{at}]") for at, one in enumerate(items))
+                children = tuple(_tree(one, place, guards, count, depth + 1) for one, place in places)
+                return Container(type=kind, children=children)
             case Entries():
                 pairs = [(key, one) for key, one in value.entries if isinstance(key, str | int)]
                 children = tuple(_tree(one, f"{source}[{key!r}]", guards, count, depth + 1) for key, one in pairs)
@@ -224,12 +225,6 @@ def _tree(value: Value, source: str, guards: _Guards, count: list[int], depth: i
         guards.baked[source] = plain_value(value).text
         return Leaf(value=LeafSpec(index=0, path=source, kind="constant", generated_name=source))
     return Leaf(value=LeafSpec(index=0, path=source, kind="unknown"))
-
-
-def _children(
-    values: Sequence[Value], source: str, guards: _Guards, count: list[int], depth: int
-) -> tuple[Tree[LeafSpec], ...]:
-    return tuple(_tree(one, f"{source}[{at}]", guards, count, depth + 1) for at, one in enumerate(values))
 
 
 def _no_storage(_: object) -> FileStorage:

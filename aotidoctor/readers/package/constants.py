@@ -255,22 +255,18 @@ def _whole(items: Sequence[PackageMember], location: str) -> Blob | str:
 
 
 def _cut(whole: Blob | str, constants: Sequence[ConstantSpec]) -> list[StoredTensor]:
-    sizes = [constant.data_size for constant in constants]
+    sizes = [constant.data_size for constant in constants if constant.data_size is not None]
     if isinstance(whole, str):
-        return [_stored_tensor(constant, None, whole) for constant in constants]
-    known = [size for size in sizes if size is not None]
-    if len(known) < len(sizes):
+        why = whole
+    elif len(sizes) < len(constants):
         why = "the package does not record the sizes of its constants"
-        return [_stored_tensor(constant, None, why) for constant in constants]
-    # The last one may end without its padding.
-    if sum(known) >= whole.size + _ALIGNMENT:
-        why = f"{whole.size} bytes of constants, {sum(known)} expected"
-        return [_stored_tensor(constant, None, why) for constant in constants]
-    starts = accumulate([0, *known[:-1]])
-    return [
-        _stored_tensor(constant, _content(whole.part(start, size)), None)
-        for constant, start, size in zip(constants, starts, known, strict=True)
-    ]
+    elif sum(sizes) >= whole.size + _ALIGNMENT:
+        # The last one may end without its padding.
+        why = f"{whole.size} bytes of constants, {sum(sizes)} expected"
+    else:
+        places = zip(constants, accumulate([0, *sizes[:-1]]), sizes, strict=True)
+        return [_stored_tensor(one, _content(whole.part(start, size)), None) for one, start, size in places]
+    return [_stored_tensor(constant, None, why) for constant in constants]
 
 
 def _content(blob: Blob) -> StorageContent:
