@@ -89,16 +89,6 @@ def xml_attribute(text: str) -> str:
 _MESSAGE = 400
 
 
-@record
-class _JUnitReport:
-    """What is known of one code."""
-
-    code: str
-    name: str
-    findings: Sequence[Evidence]
-    unseen: NotChecked | None
-
-
 def render_junit(report: Report, fail_on: str = "error", asked: Mapping[str, str] | None = None) -> str:
     """``report`` as XML. ``asked`` are the checks that were asked, code to name: those without a finding passed."""
     first = report.diagnoses[0] if report.diagnoses else None
@@ -134,8 +124,7 @@ def _cases(report: Report, fail_on: str, values: Mapping[str, str]) -> list[JUni
         return broken  # Nothing was asked.
     about = {item.code: item.name for item in report.not_checked} | dict(values)
     judged = [
-        _JUnitReport(code=code, name=about.get(code, ""), findings=found.get(code, []), unseen=unseen.get(code))
-        for code in codes
+        _case(report, (code, about.get(code, "")), found.get(code, []), unseen.get(code), fail_on) for code in codes
     ]
     # Each child run. How one ended is no verdict of its own: its findings are, under their codes.
     cases = []
@@ -144,13 +133,14 @@ def _cases(report: Report, fail_on: str, values: Mapping[str, str]) -> list[JUni
         printed = "\n".join(part for part in (ended, outcome.stdout_tail, outcome.stderr_tail) if part)
         name = f"{outcome.id} {outcome.request.probe}"
         cases.append(JUnitCase(name=name, family="aotidoctor.runs", printed=printed, seconds=outcome.seconds))
-    return [*broken, *(_check_cases(report, item, fail_on) for item in judged), *cases]
+    return [*broken, *judged, *cases]
 
 
-def _check_cases(report: Report, check: _JUnitReport, fail_on: str) -> JUnitCase:
-    """The case of one code."""
-    findings, unseen = check.findings, check.unseen
-    title, family = f"{check.code} {check.name}".strip(), f"aotidoctor.{check.code.rpartition('-')[0]}"
+def _case(
+    report: Report, check: tuple[str, str], findings: Sequence[Evidence], unseen: NotChecked | None, fail_on: str
+) -> JUnitCase:
+    """The case of one ``check``: its code and its name."""
+    title, family = " ".join(check).strip(), f"aotidoctor.{check[0].rpartition('-')[0]}"
     threshold = FAIL_ON.index(fail_on)
     bad = [item for item in findings if item.severity.rank >= threshold]
     text = "\n\n".join(_evidence_text(report, item) for item in findings)

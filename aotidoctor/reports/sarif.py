@@ -23,18 +23,47 @@ from aotidoctor.reports.package_view import file_uri, finding_text, is_member, p
 from aotidoctor.reports.page import report_view
 from aotidoctor.reports.text import exit_status, one_line, plain
 
-# Locations: files, members nested in their package, frames of a stack.
-SARIF_FRAMES = 60
-
 SarifNode = dict[str, object]
+
+# The log.
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+# What GitHub takes in: results of a run, characters of a rule's texts, locations of a result.
+RESULTS, TITLE, LOCATIONS = 5000, 1000, 100
+# Frames of a stack.
+FRAMES = 60
+_LEVELS = {Severity.INFO: "note", Severity.WARN: "warning", Severity.ERROR: "error"}
+# The number at the end of a kernel's name; hashes in names of members, addresses.
+_NUMBER, _HASH = re.compile(r"_\d+\b"), re.compile(r"0x[0-9a-f]+|\b[a-z0-9]{40,}\b")
+HELP = 8000
+
+# Name and text of the manual page of a code or cause, None where there is none.
+RuleManual = Callable[[str], tuple[str, str] | None]
 
 
 @dataclass(slots=True)
-class SarifPlaces:
-    """Locations of one run; files are numbered as they are met."""
+class _Log:
+    """The run under construction: rules and files are numbered as they are met; members are nested in their package."""
 
     report: Report
+    manual: RuleManual
     files: dict[tuple[str, bool], int] = field(default_factory=dict)
+    rules: dict[str, SarifNode] = field(default_factory=dict)
+    prints: Counter[str] = field(default_factory=Counter)
+
+    def rule(self, name: str, title: str) -> int:
+        """Index of the rule ``name``."""
+        if name not in self.rules:
+            # A rule says the same of every case, so that alerts of two runs are of one rule.
+            page = self.manual(name)
+            called, text = page if page is not None else ("", title)
+            short = one_line(called if called and called != name else name)
+            # The first paragraph under the first heading.
+            paragraphs = (
+                part.strip() for part in re.split(r"\n\s*\n|^#.*\n|^What it does:?\n", text, flags=re.MULTILINE)
+            )
+            whole = one_line(next((part for part in paragraphs if part), ""), TITLE - 40) or short
+            self.rules[name] = sarif_rule(name, short, whole, shorten(plain(text), HELP))
+        return list(self.rules).index(name)
 
     def artifacts(self) -> list[SarifNode]:
         """The files that were met."""
@@ -59,7 +88,7 @@ class SarifPlaces:
     def stack(self, place: Localization) -> SarifNode:
         """The native stack, innermost first; frames inside the package with their line."""
         frames: list[SarifNode] = []
-        for frame in place.frames[:SARIF_FRAMES]:
+        for frame in place.frames[:FRAMES]:
             name = one_line(frame.function or "?", 400)
             location: SarifNode = {"message": {"text": name}, "logicalLocations": [{"name": name}]}
             if frame.member is not None:
@@ -96,48 +125,9 @@ class SarifPlaces:
         return {"location": location, "length": found.size, "hashes": {"sha-256": found.sha256}}
 
 
-# The log.
-_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-# What GitHub takes in: results of a run, characters of a rule's texts, locations of a result.
-RESULTS, TITLE, LOCATIONS = 5000, 1000, 100
-_LEVELS = {Severity.INFO: "note", Severity.WARN: "warning", Severity.ERROR: "error"}
-# The number at the end of a kernel's name; hashes in names of members, addresses.
-_NUMBER, _HASH = re.compile(r"_\d+\b"), re.compile(r"0x[0-9a-f]+|\b[a-z0-9]{40,}\b")
-HELP = 8000
-
-# Name and text of the manual page of a code or cause, None where there is none.
-RuleManual = Callable[[str], tuple[str, str] | None]
-
-
-@dataclass(slots=True)
-class _Log:
-    """The run under construction: rules and files are numbered as they are met."""
-
-    report: Report
-    manual: RuleManual
-    places: SarifPlaces
-    rules: dict[str, SarifNode] = field(default_factory=dict)
-    prints: Counter[str] = field(default_factory=Counter)
-
-    def rule(self, name: str, title: str) -> int:
-        """Index of the rule ``name``."""
-        if name not in self.rules:
-            # A rule says the same of every case, so that alerts of two runs are of one rule.
-            page = self.manual(name)
-            called, text = page if page is not None else ("", title)
-            short = one_line(called if called and called != name else name)
-            # The first paragraph under the first heading.
-            paragraphs = (
-                part.strip() for part in re.split(r"\n\s*\n|^#.*\n|^What it does:?\n", text, flags=re.MULTILINE)
-            )
-            whole = one_line(next((part for part in paragraphs if part), ""), TITLE - 40) or short
-            self.rules[name] = sarif_rule(name, short, whole, shorten(plain(text), HELP))
-        return list(self.rules).index(name)
-
-
 def render_sarif(report: Report, fail_on: str = "error", manual: RuleManual = lambda _: None) -> str:
     """``report`` as a SARIF log; ``fail_on`` decides the exit status that it states."""
-    log = _Log(report=report, manual=manual, places=SarifPlaces(report=report))
+    log = _Log(report=report, manual=manual)
     results = [_diagnosis_result(log, diagnosis) for diagnosis in report.diagnoses]
     results += [_finding_result(log, finding) for finding in report.findings[: RESULTS - len(results)]]
     left = len(report.diagnoses) + len(report.findings) - len(results)
@@ -147,7 +137,7 @@ def render_sarif(report: Report, fail_on: str = "error", manual: RuleManual = la
         "invocations": [invocation],
         "automationDetails": {"id": f"aotidoctor/{report.command}/"},
         "originalUriBaseIds": {"SRCROOT": {"description": {"text": "The folder that the command was run in."}}},
-        "artifacts": log.places.artifacts(),
+        "artifacts": log.artifacts(),
         "results": results,
         "columnKind": "unicodeCodePoints",
         "properties": {"verdict": report.verdict, "stage": report.stage, "signature": report.signature},
@@ -194,7 +184,7 @@ def _diagnosis_result(log: _Log, diagnosis: Diagnosis) -> SarifNode:
         "ruleIndex": log.rule(diagnosis.cause, diagnosis.title),
         "level": _LEVELS[diagnosis.severity] if diagnosis.rank == 1 else "note",
         "message": {"text": shorten("\n".join(plain(line) for line in lines if line), HELP)},
-        "locations": [log.places.location(first, diagnosis.subject)],
+        "locations": [log.location(first, diagnosis.subject)],
         "partialFingerprints": _fingerprints(log, diagnosis.cause, diagnosis.subject or ""),
         "suppressions": [],
         "properties": {
@@ -205,12 +195,12 @@ def _diagnosis_result(log: _Log, diagnosis: Diagnosis) -> SarifNode:
         },
     }
     if diagnosis.rank == 1 and report.localization is not None and report.localization.frames:
-        result["stacks"] = [log.places.stack(report.localization)]
+        result["stacks"] = [log.stack(report.localization)]
     related = [
         {
             "id": number,
             "message": {"text": one_line(f"{item.id} {item.code}: {item.observed or item.message}", 400)},
-            **log.places.location(item, item.subject),
+            **log.location(item, item.subject),
         }
         for number, item in enumerate(evidence[:LOCATIONS], 1)
     ]
@@ -224,7 +214,7 @@ def _finding_result(log: _Log, finding: Evidence) -> SarifNode:
         "ruleIndex": log.rule(finding.code, title),
         "level": _LEVELS[finding.severity],
         "message": {"text": shorten(plain(finding_text(finding)), HELP) or title},
-        "locations": [log.places.location(finding, finding.subject)],
+        "locations": [log.location(finding, finding.subject)],
         "partialFingerprints": _fingerprints(log, title, finding.subject or ""),
         "suppressions": [],
         "properties": {

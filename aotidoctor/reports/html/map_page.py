@@ -26,17 +26,6 @@ _KIB = 1024
 
 
 @record
-class MapBox:
-    """A call in the timeline."""
-
-    call: int
-    x: str
-    width: str
-    look: str
-    title: str
-
-
-@record
 class MemoryBand:
     """A buffer, or what is left of a role, as an area over the calls."""
 
@@ -132,22 +121,23 @@ def _largest(buffers: Sequence[MapBuffer]) -> list[MapBuffer]:
 
 
 # Drawings.
-def _boxes(calls: Sequence[MapCall]) -> list[MapBox]:
+def _boxes(calls: Sequence[MapCall]) -> list[dict[str, object]]:
     """The calls end to end, each as wide as its time; without times all alike."""
     weights = [call.time.seconds if call.time is not None else 0.0 for call in calls]
     if not any(weights):
         weights = [1.0] * len(calls)
-    scale, at, found = _WIDTH / (sum(weights) or 1.0), 0.0, []
+    scale, at = _WIDTH / (sum(weights) or 1.0), 0.0
+    found: list[dict[str, object]] = []
     for call, weight in zip(calls, weights, strict=True):
         time = f" {short_time(call.time.seconds)}" if call.time is not None else ""
         found.append(
-            MapBox(
-                call=call.index,
-                x=f"{at:.2f}",
-                width=f"{max(0.2, weight * scale):.2f}",
-                look=_COLORS.get(call.kind, "c7"),
-                title=one_line(f"{call.index} {call.name}{time}", _CELL),
-            )
+            {
+                "call": call.index,
+                "x": f"{at:.2f}",
+                "width": f"{max(0.2, weight * scale):.2f}",
+                "look": _COLORS.get(call.kind, "c7"),
+                "title": one_line(f"{call.index} {call.name}{time}", _CELL),
+            }
         )
         at += weight * scale
     return found

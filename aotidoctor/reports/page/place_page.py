@@ -13,7 +13,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from aotidoctor.model.evidence import plural
-from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.reports.page.blocks import (
     HTML,
@@ -49,14 +48,6 @@ _FRAMES = 10
 # Below this frame are only the callers of the model: the loader, Python, the program.
 _MODEL = "::run_impl"
 _MARK = "►"
-
-
-@record
-class Excerpt:
-    """Lines of a package member around a stack frame; ``title`` names member and line."""
-
-    title: str
-    text: str
 
 
 def place_rows(place: Localization) -> list[tuple[str, str]]:
@@ -101,20 +92,15 @@ def _function(name: str | None) -> str:
     return one_line(short or name)
 
 
-def source_frame(place: Localization) -> Frame | None:
-    """The innermost frame whose source is in the package; without a stack the check that failed."""
+def excerpt(place: Localization) -> OutputBlock | None:
+    """Lines of the innermost frame whose source is in the package; without a stack of the check that failed."""
     frames = (*place.frames, place.check) if place.check is not None else place.frames
-    return next((frame for frame in frames if frame.lines), None)
-
-
-def excerpt(place: Localization) -> Excerpt | None:
-    """The lines of ``source_frame``."""
-    frame = source_frame(place)
+    frame = next((frame for frame in frames if frame.lines), None)
     if frame is None:
         return None
     width = len(str(frame.lines[-1].number))
     lines = [f"{_MARK if line.marked else ' '} {line.number:>{width}}  {line.text}" for line in frame.lines]
-    return Excerpt(title=_place(frame), text="\n".join(lines))
+    return OutputBlock(title=code_words(_place(frame)), text="\n".join(lines), language="cpp", marks=True)
 
 
 def _place(frame: Frame) -> str:
@@ -185,16 +171,8 @@ def _value_text(value: str | float | None) -> str:
 
 # Outputs against the reference's.
 COMPARISON_HEADINGS = (
-    "",
-    "Output",
-    "Verdict",
-    "max diff",
-    "eps",
-    "ref. eps",
-    "NaN/Inf",
-    "Values",
-    "relative",
-    "beyond",
+    *("", "Output", "Verdict", "max diff", "eps", "ref. eps"),
+    *("NaN/Inf", "Values", "relative", "beyond"),
 )
 """Largest difference, largest error against float64 of package and reference, largest relative difference, elements
 beyond the tolerance; the most telling first."""
@@ -313,11 +291,7 @@ def place_blocks(report: Report, detail: int) -> tuple[Block, ...]:
     lines = excerpt(place) if frames or place.timeline or detail > 0 else None
     shown = tuple(map(_frame, frames))
     stack = TableBlock(label="Native stack", headings=("", "Function", "Place"), rows=shown, titled=True, heads=1)
-    return (
-        *((Pairs(rows=rows),) if rows else ()),
-        *((OutputBlock(title=code_words(lines.title), text=lines.text, language="cpp", marks=True),) if lines else ()),
-        *((stack,) if shown else ()),
-    )
+    return (*((Pairs(rows=rows),) if rows else ()), *((lines,) if lines else ()), *((stack,) if shown else ()))
 
 
 def _frame(row: tuple[str, str, str]) -> TableLine:

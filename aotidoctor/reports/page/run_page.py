@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from aotidoctor.model.evidence import Evidence, plural
+from aotidoctor.model.evidence import plural
 from aotidoctor.model.fleet import OutputStatistics, Samples
 from aotidoctor.model.report import NOT_CONFINED, Report
 from aotidoctor.model.run import Ending, Exited, NotStarted, Outcome, OutOfMemory, Signalled, TimedOut
@@ -109,7 +109,6 @@ def took_text(seconds: float | None) -> str:
 
 # The table of probes.
 PROBES_CODE = "AD-RUN-029"
-PROBES_TITLE = "Probes"
 PROBE_HEADINGS = ("Probe", "Failed", "How", "Where", "Setting acted")
 _ACTED = {True: "yes", False: "no", None: "unknown"}
 
@@ -117,16 +116,8 @@ _ACTED = {True: "yes", False: "no", None: "unknown"}
 def probe_rows(report: Report) -> list[tuple[str, ...]]:
     """One row per probe in the order of the ladder; empty where there is no such table."""
     found = next((item for item in report.findings if item.code == PROBES_CODE), None)
-    return [] if found is None else _probe_values(found)
-
-
-def probes_verdict(report: Report) -> str:
-    """State the conclusion from the pattern of failures."""
-    found = next((item for item in report.findings if item.code == PROBES_CODE), None)
-    return "" if found is None else one_line(found.observed.partition(": ")[0])
-
-
-def _probe_values(found: Evidence) -> list[tuple[str, ...]]:
+    if found is None:
+        return []
     values = [found.facts.get(name) for name in ("rungs", "failed", "runs", "seen", "places", "took_effect")]
     columns = [value if isinstance(value, tuple) else () for value in values]
     return [
@@ -140,6 +131,12 @@ def _probe_values(found: Evidence) -> list[tuple[str, ...]]:
         )
         for probe, failed, runs, seen, place, acted in zip(*columns, strict=False)
     ]
+
+
+def probes_verdict(report: Report) -> str:
+    """State the conclusion from the pattern of failures."""
+    found = next((item for item in report.findings if item.code == PROBES_CODE), None)
+    return "" if found is None else one_line(found.observed.partition(": ")[0])
 
 
 # The sections.
@@ -158,8 +155,7 @@ def probe_blocks(report: Report, _detail: int) -> tuple[Block, ...]:
     """The pattern of failures over the probes; on a page also one column per way to end, with the runs in the cells."""
     rows = probe_rows(report)
     verdict = probes_verdict(report)
-    title = PROBES_TITLE
-    table = TableBlock(label=title, headings=PROBE_HEADINGS, rows=text_lines(rows))
+    table = TableBlock(label="Probes", headings=PROBE_HEADINGS, rows=text_lines(rows))
     pattern = (NoteBlock(words=verdict, formats=HTML), table) if rows else ()
     endings = list(dict.fromkeys(map(run_ending, report.runs)))[:_ENDINGS]
     probes: dict[str, list[Outcome]] = {}
