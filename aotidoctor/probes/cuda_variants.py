@@ -19,13 +19,12 @@ When it is wrong
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from aotidoctor.model.answers import Acted, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, Severity
-from aotidoctor.model.record import record
 from aotidoctor.model.run import Outcome, Request
 from aotidoctor.model.torch_names import ALLOCATOR
 from aotidoctor.probes.cuda_probe import (
@@ -47,30 +46,18 @@ _ALLOCATION = re.compile(r"Tried to allocate (?P<number>[\d.]+) (?P<unit>[KMGT]?
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 
-@record
-class Variant:
-    """One thing that is changed, in words, and the environment variables that change it."""
-
-    name: str
-    words: str
-    env: Mapping[str, str] = field(default_factory=dict)
-
-
 def other_device(case: Case) -> int:
     """The number of a GPU that the failed run did not use."""
     return 0 if device_index_of(case) > 0 else 1
 
 
-VARIANTS = (
-    Variant(name="device", words="on a different GPU"),
-    Variant(name="stream", words="on a different stream"),
-    Variant(name="capture", words="captured in a CUDA graph"),
-    Variant(
-        name="expandable",
-        words="with expandable segments of device memory",
-        env={ALLOCATOR: "expandable_segments:True"},
-    ),
-)
+# What is changed, in words.
+VARIANTS = {
+    "device": "on a different GPU",
+    "stream": "on a different stream",
+    "capture": "captured in a CUDA graph",
+    "expandable": "with expandable segments of device memory",
+}
 
 
 def plan(case: Case, history: History) -> Plan:
@@ -80,7 +67,7 @@ def plan(case: Case, history: History) -> Plan:
         return FIND.unchecked(reason)
     plain = history.outcomes["plain_run"]
     symptom = "" if succeeded(plain) else symptom_of(case, plain)
-    reasons: dict[str, str | None] = dict.fromkeys(variant.name for variant in VARIANTS)
+    reasons: dict[str, str | None] = dict.fromkeys(VARIANTS)
     if len(case.host.gpus) < 2:
         reasons["device"] = "this host has no second GPU"
     elif symptom not in (*ACCESS, *VAGUE, "cuda-device-index", "mixed-device"):
@@ -92,14 +79,14 @@ def plan(case: Case, history: History) -> Plan:
     if symptom != "cuda-oom":
         reasons["expandable"] = "the failure is not a refused allocation"
     planned: list[Request | NotChecked] = []
-    for variant in VARIANTS:
-        why, name = reasons[variant.name], variant.name
-        if why is not None:
+    for name, words in VARIANTS.items():
+        if (why := reasons[name]) is not None:
             planned.append(unasked(CODE, f"{NAME} {name}", why))
             continue
         changes: dict[str, object] = {"device_index": other_device(case)} if name == "device" else {}
-        request = repeat_call(case, history, f"{NAME}_{name}", variant.words, cuda_variant=name, **changes)
-        planned.append(replace(request, env=dict(variant.env)))
+        request = repeat_call(case, history, f"{NAME}_{name}", words, cuda_variant=name, **changes)
+        env = {ALLOCATOR: "expandable_segments:True"} if name == "expandable" else {}
+        planned.append(replace(request, env=env))
     return tuple(planned)
 
 
@@ -116,7 +103,7 @@ def _never(case: Case, history: History) -> str | None:
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:
     """One finding: vanishes, same, differs, fails (if the plain run did not), works or unavailable."""
     name = outcome.request.probe.removeprefix(f"{NAME}_")
-    words = next((variant.words for variant in VARIANTS if variant.name == name), name)
+    words = VARIANTS.get(name, name)
     plain = history.outcomes["plain_run"]
     facts: dict[str, FactValue] = {"variant": name, **_memory(outcome, plain)}
     if succeeded(outcome):

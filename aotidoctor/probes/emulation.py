@@ -78,6 +78,11 @@ _SYMPTOMS = {
     "device-assert": "cuda-assert",
     "operator-refused": "index-out-of-bounds",
 }
+# Facts of a finding that have the names of its fields.
+_PLACE = (
+    *("kernel", "launch", "grid", "line", "wrapper_line", "program", "lane"),
+    *("argument", "buffer", "offset", "extent", "count"),
+)
 # What stands in for the device, by code and kind of the finding that misses it.
 _STANDS_IN = {
     (UNAVAILABLE, ""): "it was emulated on the CPU instead",
@@ -207,21 +212,10 @@ def _evidence_of(case: Case, one: EmulationFault, outcome: Outcome, found: Emula
     facts: dict[str, FactValue] = {
         "emulated": True,
         "what": one.kind,
-        "kernel": one.kernel,
-        "launch": one.launch,
-        "grid": one.grid,
-        "line": one.line,
-        "wrapper_line": one.wrapper_line,
+        **{name: getattr(one, name) for name in _PLACE},
         "text": one.text or "",
-        "program": one.program,
-        "lane": one.lane,
-        "argument": one.argument,
-        "buffer": one.buffer,
         "shown": buffer if one.buffer is not None else None,
         "path": path,
-        "offset": one.offset,
-        "extent": one.extent,
-        "count": one.count,
     }
     failure = failure_of(one)
     if failure is not None:

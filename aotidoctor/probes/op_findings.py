@@ -59,12 +59,6 @@ class PromiseDifference:
     path: str
 
 
-def compiled_promises(case: Case, plain: Outcome | None, call: CustomCall) -> list[Promised]:
-    """The promises that the compiled code relies on, with the sizes of this run."""
-    sizes = symbol_values(case, plain)
-    return [_compiled(result, sizes) for result in call.results]
-
-
 def broken_argument(case: Case, plain: Outcome | None, call: CustomCall, given: Sequence[Promised]) -> bool:
     """Whether an argument comes from another operator that broke its promise: this one need not keep its own then."""
     sizes = symbol_values(case, plain)
@@ -245,8 +239,8 @@ def read_operator_result(code: str, case: Case, history: History, outcome: Outco
 
 def promises_of(case: Case, history: History, saved: SavedCall) -> list[Promised] | None:
     """The promises that the compiled code relies on in the saved call; None if the package states none."""
-    found = _compiled_call(case, history, saved)
-    return None if found is None else compiled_promises(case, history.plain, found)
+    found, sizes = _compiled_call(case, history, saved), symbol_values(case, history.plain)
+    return None if found is None else [_compiled(result, sizes) for result in found.results]
 
 
 def _compiled_call(case: Case, history: History, saved: SavedCall) -> CustomCall | None:

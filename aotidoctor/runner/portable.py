@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from aotidoctor.model.run import PRIVATE_PREFIX, Ending, Outcome, Request, Signalled, TimedOut, portable
 from aotidoctor.runner.child_ending import exit_ending, read_channel
@@ -28,9 +27,6 @@ from aotidoctor.runner.run_dir import RunDir, make_run_dir, write_request
 from aotidoctor.runner.runner import Runner, read_outcome, unstarted_outcome
 from aotidoctor.runner.start_child import Spawned, child_environ, start_fresh
 from aotidoctor.runner.supervise import ChildOutput, wait_for_end
-
-if TYPE_CHECKING:
-    pass
 
 NO_DEBUGGER = "no stacks: the portable runner has no debugger"
 NO_WRAPPER = "the portable runner starts no tool around a child"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from aotidoctor.localize.comparison import FINE, read_comparison
-from aotidoctor.model.answers import Called, ObservedTensor, drop_malformed, parse_answer
+from aotidoctor.model.answers import ObservedTensor, drop_malformed
 from aotidoctor.model.case import Case
 from aotidoctor.model.errors import InputsError
 from aotidoctor.model.evidence import Evidence, Maker, NotChecked, RunSource, Severity, Source, plural, shorten
@@ -26,7 +26,7 @@ from aotidoctor.model.record import JsonObject, record
 from aotidoctor.model.report import Diagnosis, Status
 from aotidoctor.model.run import ChildError, Exited, Outcome
 from aotidoctor.probes import plain_run, reference, values
-from aotidoctor.probes.payload import inputs_source, run_of, run_request
+from aotidoctor.probes.payload import call_outputs, inputs_source, run_of, run_request
 from aotidoctor.probes.probe import Reuse, succeeded
 from aotidoctor.probes.symptoms import first_exception
 from aotidoctor.readers.inputs.read_inputs import listed_calls, sample_files
@@ -149,10 +149,11 @@ class _Survey:
         run_checks(one)
         static = len(one.findings)
         compared = read_comparison(outcome) if outcome is not None else ()
+        returned = call_outputs(outcome, 0) if outcome is not None else ()
         if outcome is not None:
             _read_outcome(one, outcome)
         beside = {item.path: item for item in compared}
-        for item in _outputs(outcome):
+        for item in returned:
             self.outputs.setdefault(item.path, []).append((self.samples[number].name, item, beside.get(item.path)))
         diagnoses = name_causes(one)
         errors = [item for item in one.findings if item.severity is Severity.ERROR]
@@ -171,7 +172,7 @@ class _Survey:
             observed=shorten(" ".join(lead.message.split()), 200) if lead is not None and verdict != "healthy" else "",
             seconds=outcome.seconds if outcome is not None else 0.0,
             run=outcome.id if outcome is not None else "",
-            outputs=tuple(item.sha256 for item in _outputs(outcome)) if hashed else (),
+            outputs=tuple(item.sha256 for item in returned) if hashed else (),
             comparison=compared,
         )
 
@@ -261,11 +262,6 @@ def _read_outcome(session: Session, outcome: Outcome) -> None:
     if "reference" in outcome.result:
         session.outcomes[reference.NAME] = outcome
         session.add(reference.read(session.case, session.history(), outcome))
-
-
-def _outputs(outcome: Outcome | None) -> tuple[ObservedTensor, ...]:
-    calls = parse_answer(Called, outcome.result).outputs if outcome is not None else ()
-    return calls[0] if calls else ()
 
 
 # The examination of the first of each cluster.

@@ -15,7 +15,7 @@ from statistics import quantiles
 from aotidoctor.commands.map.static_map import LINELESS, lines_of, memory_over_calls, moved_bytes, size_notes
 from aotidoctor.localize.call_timeline import launched_name, static_calls
 from aotidoctor.localize.watched_values import first_diverging, read_watched, user_name
-from aotidoctor.model.answers import Acted, Called, parse_answer
+from aotidoctor.model.answers import Acted, parse_answer
 from aotidoctor.model.case import Case
 from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.jobs import Watch
@@ -24,7 +24,7 @@ from aotidoctor.model.package_map import CallTime, MapBuffer, MapCall, MapRun, P
 from aotidoctor.model.record import record
 from aotidoctor.model.run import CallKind, Outcome, Trace
 from aotidoctor.model.torch_names import ITEMSIZE, qualified_name
-from aotidoctor.probes.payload import run_request
+from aotidoctor.probes.payload import called, run_request
 from aotidoctor.probes.plain_run import read_ending
 from aotidoctor.triage.state import Session
 
@@ -63,7 +63,7 @@ def measure_calls(session: Session, drawn: PackageMap) -> PackageMap:
     drawn = _with_times(drawn, outcome, seen)
     drawn = _with_values(session, drawn)
     last = session.run(run_request(session.case, PROBE, "with the memory it holds", observe=("memory",), calls=1))
-    allocated = parse_answer(Called, last.result).allocated_peak if last is not None else None
+    allocated = called(last).allocated_peak if last is not None else None
     return replace(drawn, peak=replace(drawn.peak, allocated=allocated))
 
 

@@ -330,10 +330,8 @@ class AddressCheck:
             if never.any():
                 self._tell("uninitialized", plan, grid, never)
         chosen = cells[good] if not good.all() else cells.reshape(-1)
-        if plan.mark and storage.written is not None:
-            unit = storage.unit
-            for step in range(0, plan.pointer.itemsize, unit):
-                storage.written[chosen + step // unit] = True
+        if plan.mark:
+            storage.mark(chosen * storage.unit, plan.pointer.itemsize)
         if not plan.table:
             return
         own = np.broadcast_to(

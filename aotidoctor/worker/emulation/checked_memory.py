@@ -372,22 +372,15 @@ class LaunchMemory:
             self.findings.report("uninitialized", pointer, at, fresh)
 
 
-def _ufunc(name: str) -> Callable[[Any, Any, Any], None]:
-    def apply(cells: Any, index: Any, values: Any) -> None:
-        getattr(np, name).at(cells, index, values)
-
-    return apply
-
-
 _UPDATES: Mapping[str, Callable[[Any, Any, Any], None]] = {
-    "add": _ufunc("add"),
-    "fadd": _ufunc("add"),
-    "min": _ufunc("minimum"),
-    "max": _ufunc("maximum"),
-    "umin": _ufunc("minimum"),
-    "umax": _ufunc("maximum"),
-    "and": _ufunc("bitwise_and"),
-    "or": _ufunc("bitwise_or"),
-    "xor": _ufunc("bitwise_xor"),
+    "add": np.add.at,
+    "fadd": np.add.at,
+    "min": np.minimum.at,
+    "max": np.maximum.at,
+    "umin": np.minimum.at,
+    "umax": np.maximum.at,
+    "and": np.bitwise_and.at,
+    "or": np.bitwise_or.at,
+    "xor": np.bitwise_xor.at,
     "xchg": operator.setitem,
 }

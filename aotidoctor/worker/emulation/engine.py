@@ -14,7 +14,6 @@ from math import prod
 from typing import Any
 
 from aotidoctor.kernels.expressions import UnreadableExpressionError
-from aotidoctor.model.record import record
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.emulation.address_check import MOST_GUILTY, AddressCheck, LaunchAccesses
 from aotidoctor.worker.emulation.index_nodes import Unsliceable
@@ -35,16 +34,10 @@ from aotidoctor.worker.emulation.wrapper import CannotReplayError, Replay, compu
 _AROUND = 1
 
 
-@record
-class CheckedLaunch:
-    """Result of a launch: its accesses times its lanes, and why it was carried out in full (None: it was not)."""
-
-    lanes: int
-    why: str | None = None
-
-
-def check_launch(launch: LaneLaunch, pending: PendingSteps) -> CheckedLaunch:
+def check_launch(launch: LaneLaunch, pending: PendingSteps) -> tuple[int, str | None]:
     """Check a launch by the quick way, and carry it out in full where that is not enough.
+
+    Its accesses times its lanes, and why it was carried out in full (None: it was not).
 
     Raises ``LaunchTooLongError``, and whatever the interpreter raises.
     """
@@ -66,12 +59,12 @@ def check_launch(launch: LaneLaunch, pending: PendingSteps) -> CheckedLaunch:
         pending.add(_step(launch, seen))
         for one in seen.found:
             launch.found.add(one.pop("kind"), **one)
-        return CheckedLaunch(lanes=seen.lanes)
+        return seen.lanes, None
     for storage, written in marks.values():
         storage.written = written
     launch.seconds -= time.monotonic() - started
     launch_in_full(launch, pending)
-    return CheckedLaunch(lanes=seen.lanes, why=why)
+    return seen.lanes, why
 
 
 def launch_in_full(launch: LaneLaunch, pending: PendingSteps) -> None:
@@ -235,11 +228,12 @@ class EmulationEngine:
         if self.named & {name, launch.kernel.name}:
             launch_in_full(launch, replay.pending)
             return "full"
-        looked = check_launch(launch, replay.pending)
-        self.lanes += looked.lanes
-        if looked.why is not None:
-            self.in_full.setdefault(launch.kernel.name, looked.why)
-        return "quick" if looked.why is None else "full"
+        lanes, why = check_launch(launch, replay.pending)
+        self.lanes += lanes
+        if why is None:
+            return "quick"
+        self.in_full.setdefault(launch.kernel.name, why)
+        return "full"
 
     def _kernel(self, function: KernelFunction) -> tuple[KernelText, Any]:
         known = self.kernels.get(function.name)
