@@ -72,26 +72,22 @@ def predict_linkage(
     With ``survey`` the libraries that packages usually need are looked up instead.
     """
     try:
-        return _predict(artifact, torch, environ, survey=survey)
+        process = _start(torch, environ)
+        found = _link(process, artifact, torch)
+        if survey:
+            usual = {name: process.links.resolve(name, (), ()) for name in USUAL}
+            found = replace(found, libraries={name: image.path if image else None for name, image in usual.items()})
+        # Per family of symbol versions (`GLIBCXX`) the newest that its library defines (`3.4.30`).
+        newest: dict[str, tuple[int, ...]] = {}
+        for library in _VERSIONED:
+            image = process.links.resolve(library, (), ())
+            for version in image.versions.values() if image is not None else ():
+                family, _, number = version.rpartition("_")
+                parts = number.split(".")
+                if family and all(part.isdecimal() for part in parts):
+                    newest[family] = max(newest.get(family, ()), tuple(map(int, parts)))
     except (OSError, ElfError) as error:
         return Linkage(problem=f"the interpreter's libraries cannot be read: {error}")
-
-
-def _predict(artifact: Artifact | None, torch: Path | None, environ: Mapping[str, str], *, survey: bool) -> Linkage:
-    process = _start(torch, environ)
-    found = _link(process, artifact, torch)
-    if survey:
-        usual = {name: process.links.resolve(name, (), ()) for name in USUAL}
-        found = replace(found, libraries={name: image.path if image else None for name, image in usual.items()})
-    # Per family of symbol versions (`GLIBCXX`) the newest that its library defines (`3.4.30`).
-    newest: dict[str, tuple[int, ...]] = {}
-    for library in _VERSIONED:
-        image = process.links.resolve(library, (), ())
-        for version in image.versions.values() if image is not None else ():
-            family, _, number = version.rpartition("_")
-            parts = number.split(".")
-            if family and all(part.isdecimal() for part in parts):
-                newest[family] = max(newest.get(family, ()), tuple(map(int, parts)))
     return replace(
         found, abi_versions={family: ".".join(map(str, number)) for family, number in sorted(newest.items())}
     )

@@ -7,7 +7,6 @@ of a file of weights no values are read.
 from __future__ import annotations
 
 import mmap
-from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import BinaryIO
@@ -109,10 +108,7 @@ def read_weights(path: str) -> tuple[ConstantSpec, ...]:
             if is_safetensors(memoryview(head)):
                 length = int.from_bytes(head[:8], "little")
                 header = read_header(path, (head + stream.read(length))[8 : 8 + length])
-                found = [
-                    _with_values(_of_safetensors(name, entry), entry, stream, 8 + length)
-                    for name, entry in header.items()
-                ]
+                found = [_of_safetensors(name, entry, stream, 8 + length) for name, entry in header.items()]
             else:
                 state = read_saved_state(path, PickledState(member=Path(path).name, offset=0, size=size))
                 stored = [payload.stored for payload in state.values()]
@@ -144,14 +140,6 @@ def _stored_values(one: StoredTensor) -> tuple[float, ...]:
     return _numbers(one.dtype, one.content.read_at(one.offset * size, size * prod(one.shape or ())))
 
 
-def _with_values(spec: ConstantSpec, entry: JsonValue, stream: BinaryIO, start: int) -> ConstantSpec:
-    match entry:
-        case {"data_offsets": [int() as first, int() as last]} if _is_small(spec.shape) and 0 <= first <= last:
-            stream.seek(start + first)
-            return replace(spec, values=_numbers(spec.dtype, stream.read(min(last - first, _MOST_BYTES))))
-    return spec
-
-
 def _is_small(shape: tuple[int, ...] | None) -> bool:
     return shape is not None and len(shape) <= 1 and 0 < prod(shape) <= _MOST_VALUES
 
@@ -161,15 +149,17 @@ def _numbers(dtype: str | None, data: bytes) -> tuple[float, ...]:
     return tuple(map(float, found)) if found is not None else ()
 
 
-def _of_safetensors(name: str, entry: JsonValue) -> ConstantSpec:
+def _of_safetensors(name: str, entry: JsonValue, stream: BinaryIO, start: int) -> ConstantSpec:
+    """The tensor of an entry; the values of a small one are in ``stream``, where those of all begin at ``start``."""
     match entry:
-        case {"dtype": str(code), "shape": list(sizes)}:
-            shape = known_sizes(sizes)
-            return ConstantSpec(
-                name=name,
-                original_fqn=name,
-                dtype=SAFETENSORS_DTYPES.get(code, code[:20]),
-                shape=shape,
-                stride=contiguous_stride(shape),
-            )
-    raise ValueError(f"{name[:80]}: an entry without dtype and shape")
+        case {"dtype": str(code), "shape": list(sizes), **rest}:
+            dtype, shape = SAFETENSORS_DTYPES.get(code, code[:20]), known_sizes(sizes)
+        case _:
+            raise ValueError(f"{name[:80]}: an entry without dtype and shape")
+    values: tuple[float, ...] = ()
+    match rest.get("data_offsets"):
+        case [int(first), int(last)] if _is_small(shape) and 0 <= first <= last:
+            stream.seek(start + first)
+            values = _numbers(dtype, stream.read(min(last - first, _MOST_BYTES)))
+    stride = contiguous_stride(shape)
+    return ConstantSpec(name=name, original_fqn=name, dtype=dtype, shape=shape, stride=stride, values=values)

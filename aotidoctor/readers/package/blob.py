@@ -120,11 +120,7 @@ def path_blob(path: str, size: int) -> Blob:
 
 def bytes_blob(data: bytes) -> Blob:
     """A blob over bytes in memory."""
-
-    def read_at(start: int, length: int) -> bytes:
-        return data[start : start + length] if start >= 0 and length > 0 else b""
-
-    return Blob(len(data), read_at)
+    return Blob(len(data), lambda at, length: data[at : at + length] if at >= 0 and length > 0 else b"")
 
 
 # Packages that are not on this machine.

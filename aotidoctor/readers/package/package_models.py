@@ -349,10 +349,9 @@ def _read_sources(items: Sequence[PackageMember], counts: Counts) -> dict[str, s
 
 def _pick_wrapper(sources: dict[str, str]) -> str | None:
     """The wrapper: by name since 2.7; before, the source that constructs the model."""
-    named = [member for member in sources if member.endswith(".wrapper.cpp")]
-    if named:
-        return named[0]
-    return next((member for member, source in sources.items() if "AOTInductorModelBase(" in source), None)
+    named = (member for member in sources if member.endswith(".wrapper.cpp"))
+    old = (member for member, source in sources.items() if "AOTInductorModelBase(" in source)
+    return next(named, None) or next(old, None)
 
 
 def _libraries(items: Sequence[PackageMember]) -> list[PackageMember]:

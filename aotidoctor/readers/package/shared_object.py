@@ -48,11 +48,6 @@ def read_features(text: bytes | None, undefined: Sequence[SymbolRef]) -> DebugFe
     )
 
 
-def has_debug_lines(elf: Elf) -> bool:
-    """Whether the object has source lines (``.debug_line``, also compressed)."""
-    return elf.section(".debug_line") is not None or elf.section(".zdebug_line") is not None
-
-
 def _read_only_data(elf: Elf) -> bytes | None:
     """``.rodata``, or without section headers every small segment. Never the weights, which have their own section."""
     section = elf.section(".rodata")
@@ -103,7 +98,8 @@ def _read_elf_object(blob: Blob, base: SharedObject) -> SharedObject:
         type=elf.type,
         truncated_at=size,
         problem=problem,
-        has_debug_lines=has_debug_lines(elf),
+        # Source lines, also compressed.
+        has_debug_lines=any(elf.section(name) is not None for name in (".debug_line", ".zdebug_line")),
         executable_stack=elf.executable_stack,
     )
     if elf.type != "dyn":
