@@ -78,29 +78,9 @@ def _allow_writes(libc: ctypes.CDLL, ruleset: int, path: Path, rights: int) -> N
         os.close(place)
 
 
-# System calls by name: their numbers on x86-64 and on 64-bit ARM, "-" where there is none.
+# System calls: those of code that only computes, and others, which depend on their arguments.
+_SYSTEM_CALLS = Path(__file__).with_name("system_calls.txt")
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
-_COMPUTING = """
-    futex 202 98  read 0 63  write 1 64  mmap 9 222  munmap 11 215  madvise 28 233  mprotect 10 226  mremap 25 216
-    brk 12 214  close 3 57  clock_gettime 228 113  lseek 8 62  pread64 17 67  readv 19 65  writev 20 66  fstat 5 80
-    stat 4 -  lstat 6 -  newfstatat 262 79  statx 332 291  access 21 -  faccessat 269 48  faccessat2 439 439
-    readlink 89 -  readlinkat 267 78  getdents64 217 61  getcwd 79 17  sched_yield 24 124  sched_getaffinity 204 123
-    sched_setaffinity 203 122  sched_getparam 143 121  sched_getscheduler 145 120  sched_get_priority_max 146 125
-    sched_get_priority_min 147 126  set_robust_list 273 99  get_robust_list 274 100  set_tid_address 218 96
-    rseq 334 293  getpid 39 172  gettid 186 178  getppid 110 173  getuid 102 174  geteuid 107 175  getgid 104 176
-    getegid 108 177  getcpu 309 168  gettimeofday 96 169  time 201 -  times 100 153  getrusage 98 165  sysinfo 99 179
-    uname 63 160  getrlimit 97 163  clock_getres 229 114  clock_nanosleep 230 115  nanosleep 35 101
-    rt_sigaction 13 134  rt_sigprocmask 14 135  rt_sigreturn 15 139  rt_sigpending 127 136  sigaltstack 131 132
-    setitimer 38 103  getitimer 36 102  restart_syscall 219 128  exit 60 93  exit_group 231 94  dup 32 23  dup2 33 -
-    dup3 292 24  pipe 22 -  pipe2 293 59  poll 7 -  ppoll 271 73  select 23 -  pselect6 270 72  eventfd2 290 19
-    getrandom 318 278  membarrier 324 283  arch_prctl 158 -  get_mempolicy 239 236  set_mempolicy 238 237
-    mbind 237 235  mincore 27 232  mlock 149 228  munlock 150 229  statfs 137 43  fstatfs 138 44  fadvise64 221 223
-    readahead 187 213
-"""
-_OTHERS = """
-    openat 257 56  open 2 -  clone 56 220  clone3 435 435  openat2 437 437  kill 62 129  tgkill 234 131  prctl 157 167
-    prlimit64 302 261  ioctl 16 29  fcntl 72 25  socket 41 198  io_uring_setup 425 425
-"""
 _SECCOMP = (317, 277)
 _SET_FILTER, _ALL_THREADS = 1, 1
 # Classic BPF: instructions, and what a filter answers.
@@ -123,8 +103,7 @@ Instruction = tuple[int, int, int, int]
 
 def confine_calls() -> bool:
     """Let all threads of this process make only the system calls of code that computes."""
-    numbers = _numbers(_COMPUTING)
-    others = _numbers(_OTHERS)
+    numbers, others = _numbers("computing"), _numbers("others")
     program = [one for number in numbers.values() for one in _answer(number, _ALLOW)]
     for name, argument, mask, values in (
         ("openat", 2, _OPENED_TO_WRITE, (0,)),
@@ -150,7 +129,7 @@ def confine_calls() -> bool:
 
 def close_network() -> bool:
     """Let all threads of this process make no sockets but local ones."""
-    others = _numbers(_OTHERS)
+    others = _numbers("others")
     if not others:
         return False
     number = others["socket"]
@@ -159,11 +138,12 @@ def close_network() -> bool:
     return _install([*program, *_answer(others["io_uring_setup"], _ERROR | _ENOSYS)], otherwise=_ALLOW)
 
 
-def _numbers(table: str) -> Mapping[str, int]:
-    """The system calls of this processor; empty where none are known."""
+def _numbers(group: str) -> Mapping[str, int]:
+    """A group of system calls of this processor; empty where none are known."""
     if platform.machine() not in _ARCHITECTURES:
         return {}
-    words, column = table.split(), _ARCHITECTURES[platform.machine()][1]
+    text = _SYSTEM_CALLS.read_text(encoding="ascii").partition(f"\n{group}:\n")[2].partition("\n\n")[0]
+    words, column = text.split(), _ARCHITECTURES[platform.machine()][1]
     return {name: int(number) for name, number in zip(words[::3], words[column + 1 :: 3], strict=True) if number != "-"}
 
 

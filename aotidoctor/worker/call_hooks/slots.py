@@ -5,9 +5,9 @@ linker filled in; they are found in the ELF image in this process's memory. Poin
 catches every call; nothing is compiled again, and nothing of the package changes but that slot.
 
 Each stub preserves every register that carries an argument, and ends in a jump to the function: it adds no frame, so
-exceptions pass as if it were not there. Its bytes were made by GNU as from the text beside them; the values that differ
-from stub to stub are filled in at known places. ``r11`` of x86-64 and ``x16``/``x17`` of aarch64 may be changed between
-caller and callee: the linker's own PLT does.
+exceptions pass as if it were not there. Its bytes are in ``stubs.lst``; the values that differ from stub to stub are
+filled in at known places. ``r11`` of x86-64 and ``x16``/``x17`` of aarch64 may be changed between caller and callee:
+the linker's own PLT does.
 
 The ring that a trace stub writes to: a 64-bit count of all calls, padding up to 64 bytes, then ``RECORDS`` records of
 sixteen bytes: number of the stub (u32), second integer argument (u32), clock ticks (u64).
@@ -68,154 +68,22 @@ def _fill(code: bytes, pointer: int, number: int, target: int) -> bytes:
     return filled.replace(_NUMBER, struct.pack("<I", number))
 
 
-def _code(text: str) -> bytes:
-    """Bytes of a listing: hexadecimal before the bar, assembly behind it."""
-    return b"".join(bytes.fromhex(line.partition("|")[0]) for line in text.strip().splitlines())
+MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+_CONVENTIONS = {"x86_64": ((7, 6), 6), "aarch64": ((1026, 1025), 8)}
 
 
-X86_64 = StubMachine(
-    relocations=(7, 6),
-    integers=6,
-    trace=_code("""
-        f3 0f 1e fa                     | endbr64
-        50                              | push   %rax
-        52                              | push   %rdx
-        49 bb 11 11 11 11 11 11 11 11   | movabs $ring, %r11
-        b8 01 00 00 00                  | mov    $1, %eax
-        f0 49 0f c1 03                  | lock xadd %rax, (%r11)
-        25 ff ff 00 00                  | and    $0xffff, %eax
-        48 c1 e0 04                     | shl    $4, %rax
-        49 01 c3                        | add    %rax, %r11
-        41 c7 43 40 33 33 33 33         | movl   $number, 64(%r11)
-        41 89 73 44                     | mov    %esi, 68(%r11)
-        0f 31                           | rdtsc
-        48 c1 e2 20                     | shl    $32, %rdx
-        48 09 d0                        | or     %rdx, %rax
-        49 89 43 48                     | mov    %rax, 72(%r11)
-        5a                              | pop    %rdx
-        58                              | pop    %rax
-        ff 25 00 00 00 00               | jmp    *0(%rip)
-        22 22 22 22 22 22 22 22         | .quad  target
-    """),
-    watch=_code("""
-        f3 0f 1e fa                     | endbr64
-        55                              | push   %rbp
-        48 89 e5                        | mov    %rsp, %rbp
-        48 83 e4 f0                     | and    $-16, %rsp
-        48 81 ec e0 00 00 00            | sub    $224, %rsp
-        48 89 3c 24                     | mov    %rdi, 0(%rsp)
-        48 89 74 24 08                  | mov    %rsi, 8(%rsp)
-        48 89 54 24 10                  | mov    %rdx, 16(%rsp)
-        48 89 4c 24 18                  | mov    %rcx, 24(%rsp)
-        4c 89 44 24 20                  | mov    %r8, 32(%rsp)
-        4c 89 4c 24 28                  | mov    %r9, 40(%rsp)
-        48 89 44 24 30                  | mov    %rax, 48(%rsp)
-        4c 89 54 24 38                  | mov    %r10, 56(%rsp)
-        0f 11 44 24 40                  | movups %xmm0, 64(%rsp)
-        0f 11 4c 24 50                  | movups %xmm1, 80(%rsp)
-        0f 11 54 24 60                  | movups %xmm2, 96(%rsp)
-        0f 11 5c 24 70                  | movups %xmm3, 112(%rsp)
-        0f 11 a4 24 80 00 00 00         | movups %xmm4, 128(%rsp)
-        0f 11 ac 24 90 00 00 00         | movups %xmm5, 144(%rsp)
-        0f 11 b4 24 a0 00 00 00         | movups %xmm6, 160(%rsp)
-        0f 11 bc 24 b0 00 00 00         | movups %xmm7, 176(%rsp)
-        48 8d 45 10                     | lea    16(%rbp), %rax
-        48 89 84 24 c0 00 00 00         | mov    %rax, 192(%rsp)
-        bf 33 33 33 33                  | mov    $number, %edi
-        48 89 e6                        | mov    %rsp, %rsi
-        48 b8 11 11 11 11 11 11 11 11   | movabs $callback, %rax
-        ff d0                           | call   *%rax
-        48 8b 3c 24                     | mov    0(%rsp), %rdi
-        48 8b 74 24 08                  | mov    8(%rsp), %rsi
-        48 8b 54 24 10                  | mov    16(%rsp), %rdx
-        48 8b 4c 24 18                  | mov    24(%rsp), %rcx
-        4c 8b 44 24 20                  | mov    32(%rsp), %r8
-        4c 8b 4c 24 28                  | mov    40(%rsp), %r9
-        48 8b 44 24 30                  | mov    48(%rsp), %rax
-        4c 8b 54 24 38                  | mov    56(%rsp), %r10
-        0f 10 44 24 40                  | movups 64(%rsp), %xmm0
-        0f 10 4c 24 50                  | movups 80(%rsp), %xmm1
-        0f 10 54 24 60                  | movups 96(%rsp), %xmm2
-        0f 10 5c 24 70                  | movups 112(%rsp), %xmm3
-        0f 10 a4 24 80 00 00 00         | movups 128(%rsp), %xmm4
-        0f 10 ac 24 90 00 00 00         | movups 144(%rsp), %xmm5
-        0f 10 b4 24 a0 00 00 00         | movups 160(%rsp), %xmm6
-        0f 10 bc 24 b0 00 00 00         | movups 176(%rsp), %xmm7
-        48 89 ec                        | mov    %rbp, %rsp
-        5d                              | pop    %rbp
-        ff 25 00 00 00 00               | jmp    *0(%rip)
-        22 22 22 22 22 22 22 22         | .quad  target
-    """),
-)
-
-AARCH64 = StubMachine(
-    relocations=(1026, 1025),
-    integers=8,
-    trace=_code("""
-        5f 24 03 d5                     |    bti  c
-        e0 07 be a9                     |    stp  x0, x1, [sp, #-32]!
-        e2 0b 00 f9                     |    str  x2, [sp, #16]
-        30 02 00 58                     |    ldr  x16, ring
-        00 7e 5f c8                     | 1: ldxr x0, [x16]
-        02 04 00 91                     |    add  x2, x0, #1
-        02 7e 11 c8                     |    stxr w17, x2, [x16]
-        b1 ff ff 35                     |    cbnz w17, 1b
-        00 3c 40 92                     |    and  x0, x0, #0xffff
-        10 12 00 8b                     |    add  x16, x16, x0, lsl #4
-        d1 01 00 18                     |    ldr  w17, number
-        11 42 00 b9                     |    str  w17, [x16, #64]
-        01 46 00 b9                     |    str  w1, [x16, #68]
-        51 e0 3b d5                     |    mrs  x17, cntvct_el0
-        11 26 00 f9                     |    str  x17, [x16, #72]
-        e2 0b 40 f9                     |    ldr  x2, [sp, #16]
-        e0 07 c2 a8                     |    ldp  x0, x1, [sp], #32
-        b1 00 00 58                     |    ldr  x17, target
-        20 02 1f d6                     |    br   x17
-        1f 20 03 d5                     |    nop
-        11 11 11 11 11 11 11 11         | ring:   .quad ring
-        22 22 22 22 22 22 22 22         | target: .quad target
-        33 33 33 33 00 00 00 00         | number: .quad number
-    """),
-    watch=_code("""
-        5f 24 03 d5                     |    bti  c
-        fd 7b bf a9                     |    stp  x29, x30, [sp, #-16]!
-        fd 03 00 91                     |    mov  x29, sp
-        ff 83 03 d1                     |    sub  sp, sp, #224
-        e0 07 00 a9                     |    stp  x0, x1, [sp, #0]
-        e2 0f 01 a9                     |    stp  x2, x3, [sp, #16]
-        e4 17 02 a9                     |    stp  x4, x5, [sp, #32]
-        e6 1f 03 a9                     |    stp  x6, x7, [sp, #48]
-        e0 07 02 ad                     |    stp  q0, q1, [sp, #64]
-        e2 0f 03 ad                     |    stp  q2, q3, [sp, #96]
-        e4 17 04 ad                     |    stp  q4, q5, [sp, #128]
-        e6 1f 05 ad                     |    stp  q6, q7, [sp, #160]
-        a9 43 00 91                     |    add  x9, x29, #16
-        e9 23 0c a9                     |    stp  x9, x8, [sp, #192]
-        c0 02 00 18                     |    ldr  w0, number
-        e1 03 00 91                     |    mov  x1, sp
-        10 02 00 58                     |    ldr  x16, callback
-        00 02 3f d6                     |    blr  x16
-        e0 07 40 a9                     |    ldp  x0, x1, [sp, #0]
-        e2 0f 41 a9                     |    ldp  x2, x3, [sp, #16]
-        e4 17 42 a9                     |    ldp  x4, x5, [sp, #32]
-        e6 1f 43 a9                     |    ldp  x6, x7, [sp, #48]
-        e0 07 42 ad                     |    ldp  q0, q1, [sp, #64]
-        e2 0f 43 ad                     |    ldp  q2, q3, [sp, #96]
-        e4 17 44 ad                     |    ldp  q4, q5, [sp, #128]
-        e6 1f 45 ad                     |    ldp  q6, q7, [sp, #160]
-        e8 67 40 f9                     |    ldr  x8, [sp, #200]
-        bf 03 00 91                     |    mov  sp, x29
-        fd 7b c1 a8                     |    ldp  x29, x30, [sp], #16
-        b1 00 00 58                     |    ldr  x17, target
-        20 02 1f d6                     |    br   x17
-        1f 20 03 d5                     |    nop
-        11 11 11 11 11 11 11 11         | callback: .quad callback
-        22 22 22 22 22 22 22 22         | target:   .quad target
-        33 33 33 33 00 00 00 00         | number:   .quad number
-    """),
-)
-
-MACHINES = {"x86_64": X86_64, "amd64": X86_64, "aarch64": AARCH64, "arm64": AARCH64}
+def stub_machine(name: str) -> StubMachine:
+    """The stubs of ``x86_64`` or ``aarch64``, from the listing beside this file."""
+    code, title = dict[str, bytes](), ""
+    for line in Path(__file__).with_name("stubs.lst").read_text(encoding="ascii").splitlines():
+        bytes_, bar, _ = line.partition("|")
+        if bar:
+            code[title] = code.get(title, b"") + bytes.fromhex(bytes_)
+        else:
+            title = line
+    relocation_types, integers = _CONVENTIONS[name]
+    watch, trace = code[f"{name} watch"], code[f"{name} trace"]
+    return StubMachine(trace=trace, watch=watch, relocations=relocation_types, integers=integers)
 
 
 # The ELF image of a loaded library, in memory.
@@ -320,14 +188,15 @@ def find_slots(directory: Path, wanted: re.Pattern[str] = HOOKED_SYMBOLS) -> tup
     Raises:
         HooksUnavailableError: another system or machine, or there is no such slot.
     """
-    machine = MACHINES.get(platform.machine().lower())
+    name = MACHINES.get(platform.machine().lower())
     if portable(os.environ):
         raise HooksUnavailableError("calls are traced on Linux only, and not by the portable runner")
-    if machine is None or sys.byteorder != "little":
+    if name is None or sys.byteorder != "little":
         raise HooksUnavailableError(f"calls are traced on x86-64 and aarch64 only, not on {platform.machine()}")
     libraries = loaded_libraries(directory)
     if not libraries:
         raise HooksUnavailableError("the package's library was not found among the mapped files")
+    machine = stub_machine(name)
     slots = [
         CallSlot(address=address, symbol=symbol, target=ctypes.c_uint64.from_address(address).value)
         for _, base in libraries

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from aotidoctor.worker.call_hooks.slots import AARCH64, HEADER_BYTES, RECORDS, RING_BYTES, STACK_AT, X86_64
+from aotidoctor.worker.call_hooks.slots import HEADER_BYTES, RECORDS, RING_BYTES, STACK_AT, stub_machine
 
 unicorn = pytest.importorskip("unicorn", reason="the emulator unicorn is not installed")
 from unicorn import arm64_const as arm  # noqa: E402
@@ -27,7 +27,7 @@ class Machine:
 
     def __init__(self, name):
         self.x86 = name == "x86_64"
-        self.stubs = X86_64 if self.x86 else AARCH64
+        self.stubs = stub_machine(name)
         kind = (unicorn.UC_ARCH_X86, unicorn.UC_MODE_64) if self.x86 else (unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM)
         self.uc = unicorn.Uc(*kind)
         for address, size in ((CODE, 0x1000), (TARGET, 0x1000), (CALLBACK, 0x1000), (STACK - 0x10000, 0x20000)):
