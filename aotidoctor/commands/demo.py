@@ -122,7 +122,9 @@ def demo_folder(environ: Mapping[str, str]) -> Path:
 
     torch = metadata.version("torch")
     # The name depends on the recipe and on everything that its result depends on.
-    made_of = (_RECIPE.read_text(encoding="utf-8"), torch, platform.python_version(), platform.machine())
+    recipe = (_RECIPE, *sorted(_RECIPE.with_name("demo_files").iterdir()))
+    texts = (path.read_text(encoding="utf-8") for path in recipe)
+    made_of = (*texts, torch, platform.python_version(), platform.machine())
     return cache_folder(environ) / hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:16]
 
 

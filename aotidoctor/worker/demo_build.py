@@ -5,7 +5,8 @@ with its weights beside the code, which the ordinary loader does not load. The o
 folder of Triton, with a wrong configuration that the server accepts, a program that calls the model, and its output for
 a bad id.
 
-A module of its own: ``commands.demo`` reads this file to decide whether files from an earlier build are still valid.
+A module of its own: ``commands.demo`` reads this file, and those of ``demo_files``, to decide whether files from an
+earlier build are still valid.
 """
 
 from __future__ import annotations
@@ -30,58 +31,10 @@ PROGRAM, LOG = "app.py", "crash.log"
 SOURCE = "model.py"
 
 ROWS = 100
-# Named as the documentation has it, with the type that the client happens to send, and merged with other requests.
-CONFIG = """\
-platform: "torch_aoti"
-input [
-  { name: "ARGS[0]" data_type: TYPE_FP32 dims: [ -1, 16 ] },
-  { name: "ARGS[1][scale]" data_type: TYPE_FP32 dims: [ 16 ] },
-  { name: "ARGS[1][shift]" data_type: TYPE_FP32 dims: [ 16 ] },
-  { name: "INPUT__3" data_type: TYPE_INT32 dims: [ -1 ] }
-]
-output [
-  { name: "RESULT" data_type: TYPE_FP32 dims: [ -1, 4 ] }
-]
-instance_group [ { kind: KIND_CPU } ]
-parameters { key: "INFERENCE_MOD" value { string_value: "true" } }
-"""
-MODEL = """\
-import torch
-
-
-class Ranker(torch.nn.Module):
-    activation = staticmethod(torch.relu)
-
-    def __init__(self):
-        super().__init__()
-        self.embedding = torch.nn.Embedding(100, 16)
-        self.head = torch.nn.Linear(16, 4)
-
-    def forward(self, x, affine, *, ids):
-        hidden = x * affine["scale"] + affine["shift"] + self.embedding(ids)
-        return self.head(self.activation(hidden)).softmax(-1)
-
-
-def ranker():
-    torch.manual_seed(0)
-    return Ranker().eval()
-
-
-def edited():
-    model = ranker()
-    model.activation = torch.nn.functional.gelu  # changed after the export
-    return model
-"""
-# Somebody's program, which knows nothing of aotidoctor.
-APP = """\
-import sys
-
-import torch
-
-model = torch._inductor.aoti_load_package("model.pt2")
-call = torch.load(sys.argv[1])
-print(model(*call["args"], **call["kwargs"]))
-"""
+# The model's source; somebody's program, which knows nothing of aotidoctor; and a configuration that names inputs as
+# the documentation has it, with the type that the client happens to send, and has them merged with other requests.
+_FILES = Path(__file__).with_name("demo_files")
+MODEL, APP, CONFIG = ((_FILES / name).read_text(encoding="utf-8") for name in ("model.txt", "app.txt", "config.pbtxt"))
 # With it the package tells which line of the model a kernel comes from.
 SOURCE_LINES = {"trace.provenance_tracking_level": 1}
 # Precompiled headers pay off from the third model on; these are two, compiled side by side.
