@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from aotidoctor.model.case import Tolerances
 from aotidoctor.model.record import JsonObject, JsonValue, record
 
 J = TypeVar("J", bound="Job")
@@ -88,16 +89,16 @@ class Run(Job):
     is looked at: outputs, mutation, alias, values, constants, rss, memory. ``perturb`` is the byte that fills fresh
     memory.
     ``stored`` tells how the constants lie in the library, None where that is not known. ``reference`` is the exported
-    program to compare with; ``rtol`` and ``atol`` are ``(output or None, value)``; ``measure`` asks for the error
-    against float64 of outputs that agree, too; ``unread`` are inputs that the package never reads, each with one of
-    the same dtype and sizes that it reads. ``against_threads`` is a second number of threads; ``read_beyond`` asks
-    how far calls read beyond their inputs. ``file_limit`` bounds the files it writes, in bytes. ``level`` is that of
-    the value printer in the package, ``unbuffered`` lets each of its lines out at once. ``targets`` are operators.
-    ``emulate_way`` is ``auto``, ``full`` or ``quick``; ``keep_outputs`` a file for what came out. ``share_reference``
-    loads the program once for later calls. ``tmpdir`` is the user's, of which compile caches are read. ``confine``:
-    nothing of the user's own is executed, and nothing is compiled. Of an artifact of torch.compile ``grad_mode`` is
-    that of the call, None as it is, and ``cache`` a folder of the compiler's. ``samples`` are the inputs of many calls,
-    in the place of ``inputs``. ``next_weights`` take the place of ``weights`` by ``weight_protocol``.
+    program to compare with; ``measure`` asks for the error against float64 of outputs that agree, too; ``unread`` are
+    inputs that the package never reads, each with one of the same dtype and sizes that it reads. ``against_threads`` is
+    a second number of threads; ``read_beyond`` asks how far calls read beyond their inputs. ``file_limit`` bounds the
+    files it writes, in bytes. ``level`` is that of the value printer in the package, ``unbuffered`` lets each of its
+    lines out at once. ``targets`` are operators. ``emulate_way`` is ``auto``, ``full`` or ``quick``; ``keep_outputs`` a
+    file for what came out. ``share_reference`` loads the program once for later calls. ``tmpdir`` is the user's, of
+    which compile caches are read. ``confine``: nothing of the user's own is executed, and nothing is compiled. Of an
+    artifact of torch.compile ``grad_mode`` is that of the call, None as it is, and ``cache`` a folder of the
+    compiler's. ``samples`` are the inputs of many calls, in the place of ``inputs``. ``next_weights`` take the place of
+    ``weights`` by ``weight_protocol``.
     """
 
     package: str = ""
@@ -116,8 +117,7 @@ class Run(Job):
     reference: str | None = None
     measure: bool = False
     unread: tuple[tuple[str, str], ...] = ()
-    rtol: tuple[tuple[str | None, float], ...] = ()
-    atol: tuple[tuple[str | None, float], ...] = ()
+    tolerances: Tolerances = Tolerances()
     share_reference: str | None = None
     trace: bool = False
     heap_checks: bool = False

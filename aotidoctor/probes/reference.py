@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aotidoctor.localize.comparison import read_comparison, read_weights
-from aotidoctor.model.case import Case, Tolerance
+from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence, FactValue, NotChecked, RunSource, Severity
 from aotidoctor.model.record import JsonObject, JsonValue, objects
 from aotidoctor.model.report import merged_facts
@@ -102,8 +102,7 @@ def comparison(case: Case) -> dict[str, object]:
         "stored": stored_rows(case),
         "measure": case.options.measure,
         "unread": unread_inputs(case),
-        "rtol": _spell_tolerances(case.options.tolerances.rtol),
-        "atol": _spell_tolerances(case.options.tolerances.atol),
+        "tolerances": case.options.tolerances,
     }
 
 
@@ -118,10 +117,6 @@ def unread_inputs(case: Case) -> tuple[tuple[str, str], ...]:
         if other.used and (other.dtype, other.dims) == (leaf.dtype, leaf.dims)
     ]
     return tuple(pairs[:MOST_PAIRS])
-
-
-def _spell_tolerances(given: Sequence[Tolerance]) -> tuple[tuple[str | None, float], ...]:
-    return tuple((one.output, one.value) for one in given)
 
 
 def read(case: Case, history: History, outcome: Outcome) -> Sequence[Evidence]:

@@ -34,12 +34,11 @@ from aotidoctor.worker.load_package import LoadedModel, operator_exception
 from aotidoctor.worker.safe_load import load_inputs
 from aotidoctor.worker.tensors import (
     Visit,
-    copy_leaf,
+    copy_result,
     describe,
     digest,
     nbytes,
     rebuild,
-    rebuild_result,
     result_tensors,
     storage_address,
     tensors,
@@ -155,7 +154,7 @@ class CallObserver:
         if number == 1 and self.compared:
             # A copy: another call may use its memory.
             copied = self.calls > 1 and sum(nbytes(leaf) for _, leaf in leaves) <= KEEP_BYTES
-            self.first_result = rebuild_result(result, copy_leaf) if copied else result
+            self.first_result = copy_result(result) if copied else result
         if number <= _FULL_CALLS:
             self.channel.put(outputs=self.outputs)
 

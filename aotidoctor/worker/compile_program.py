@@ -278,16 +278,11 @@ def compile_refusal(program: Any, decomposed: Any) -> Exception | None:
     def stop(*_args: Any, **_kwargs: Any) -> None:
         raise _Written
 
-    original = compiler.__dict__["compile"]
-    compiler.compile = stop
-    try:
-        aoti_compile_and_package(program, inductor_configs={"fx_graph_cache": False})
-    except Exception as error:
-        return error
-    except _Written:
-        pass
-    finally:
-        compiler.compile = original
+    with attribute_replaced(compiler, "compile", stop), suppress(_Written):
+        try:
+            aoti_compile_and_package(program, inductor_configs={"fx_graph_cache": False})
+        except Exception as error:
+            return error
     return None
 
 

@@ -25,7 +25,6 @@ from typing import Any
 
 import torch
 
-from aotidoctor.model.case import Tolerance, Tolerances
 from aotidoctor.model.jobs import Run
 from aotidoctor.readers.contract.written_constants import MOST, constant_numbers, constant_vectors, is_typed
 from aotidoctor.readers.package.zip_archive import QUICK_CRC_LIMIT
@@ -45,9 +44,8 @@ from aotidoctor.worker.serve import keep_memory
 from aotidoctor.worker.tensors import (
     compare_leaf,
     compare_outputs,
-    copy_leaf,
+    copy_result,
     digest,
-    rebuild_result,
     result_tensors,
     settle_verdicts,
     storage_address,
@@ -256,7 +254,7 @@ def _compare_calls(
     facts, theirs = call_reference(reference, given)
     if theirs is None:
         return facts
-    facts = compare_outputs(ours, theirs, requested_tolerances(payload))
+    facts = compare_outputs(ours, theirs, payload.tolerances)
     if not facts["agrees"] and again is not None:
         written = _compare_with_written(payload, model, reference, again, ours=ours, weights=weights, state=state)
         if written is not None and treat.loads_weights_of(payload):
@@ -285,7 +283,7 @@ def _other_in_its_place(payload: Run, reference: LoadedReference, call: ModelCal
         _, theirs = call_reference(reference, call.rebuilt(put).copy() or call)
         if theirs is None:
             continue
-        facts = compare_outputs(ours, theirs, requested_tolerances(payload))
+        facts = compare_outputs(ours, theirs, payload.tolerances)
         if facts["agrees"]:
             return {"path": path, "other": other}
     return None
@@ -317,7 +315,7 @@ def _compare_with_written(
         _, theirs = call_reference(reference, call.copy() or call)
         if theirs is None:
             return None
-        facts = compare_outputs(ours, theirs, requested_tolerances(payload))
+        facts = compare_outputs(ours, theirs, payload.tolerances)
         settle_verdicts(facts)
         return facts
 
@@ -358,15 +356,6 @@ def _judge_outputs(
         channel.put(reference=settled)
         channel.enter("float64")
         # A copy first: an output may be one of the buffers.
-        ours, theirs = results[0], rebuild_result(results[1], copy_leaf)
+        ours, theirs = results[0], copy_result(results[1])
         restore_buffers(state)
         facts["float64"] = judge(reference, call, (ours, theirs), leaves)
-
-
-def requested_tolerances(payload: Run) -> Tolerances:
-    """Tolerances of the payload."""
-    rtol, atol = (
-        tuple(Tolerance(output=output, value=value) for output, value in given)
-        for given in (payload.rtol, payload.atol)
-    )
-    return Tolerances(rtol=rtol, atol=atol)

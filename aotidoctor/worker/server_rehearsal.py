@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from functools import partial
 from typing import Any
 
 import torch
@@ -75,13 +76,12 @@ def rehearse(payload: Run, channel: Channel) -> dict[str, Any]:
     channel.enter("served")
     outputs = model.loader.run(given)
     channel.enter("compare")
-    # Rows of the batch that belong to each request; None where the server does not batch.
+    # Rows of the batch that belong to each request; none where the server does not batch.
     path = plan["inputs"][0]["path"] if plan["inputs"] else None
-    firsts = [request.tensor(path) for request in requests]
-    firsts = [first if plan["max_batch"] and first is not None and first.dim() else None for first in firsts]
-    rows = [int(first.shape[0]) if first is not None else None for first in firsts]
-    batch = ServedBatch(outputs=outputs, requests=requests, rows=rows, plan=plan)
-    channel.put(answers=[batch.answer(wire, at) for at in range(len(requests)) for wire in plan["outputs"]])
+    firsts = [request.tensor(path) if plan["max_batch"] else None for request in requests]
+    rows = [int(first.shape[0]) if first is not None and first.dim() else 0 for first in firsts]
+    answer = partial(_answer, outputs=outputs, requests=requests, rows=rows, splits=plan["splits"])
+    channel.put(answers=[answer(wire, at) for at in range(len(requests)) for wire in plan["outputs"]])
     return {}
 
 
@@ -183,43 +183,36 @@ def _pad_tensor(tensor: Any, compiled: dict[str, Any]) -> tuple[Any, int]:
     return storage[: length * tensor.element_size()].view(tensor.dtype).view(tensor.shape), needed - has
 
 
-@record
-class ServedBatch:
-    """Outputs of one execution of all requests. ``rows`` are those of each request, None without batching."""
-
-    outputs: list[Any]
-    requests: list[ClientRequest]
-    rows: list[int | None]
-    plan: dict[str, Any]
-
-    def answer(self, wire: dict[str, Any], at: int) -> dict[str, Any]:
-        """The output ``wire`` as request ``at`` gets it, compared with that of its own plain call."""
-        facts: dict[str, Any] = {"request": at + 1, "name": wire["name"], "slot": wire["slot"]}
-        if wire["slot"] >= len(self.outputs):
-            return facts | {"what": "absent"}
-        whole = self.outputs[wire["slot"]].detach().cpu()
-        facts |= {"dtype": dtype_name(whole), "shape": list(whole.shape)}
-        if whole.dim() == 0:
-            return facts | {"what": "scalar"}
-        if dtype_name(whole) != wire["dtype"]:
-            return facts | {"what": "dtype"}
-        if at and not self.plan["splits"]:
-            # The response begins where the one before it ended: behind the end of the buffer.
-            return facts | {"what": "beyond", "bytes": whole.numel() * whole.element_size()}
-        expected = self.requests[at].expected
-        if wire["sent_slot"] is None or wire["sent_slot"] >= len(expected):
-            return facts | {"what": "unknown"}
-        got = whole
-        if len(self.requests) > 1 and self.plan["splits"]:
-            # The release splits the output: the rows of this request.
-            start = sum(count or 0 for count in self.rows[:at])
-            got = whole[start : start + (self.rows[at] or 0)]
-        compared = compare_leaf(wire["name"], got, expected[wire["sent_slot"]].cpu())
-        del compared["path"]
-        # Another output of the plain call that has these values.
-        others = ((slot, other.cpu()) for slot, other in enumerate(expected) if slot != wire["sent_slot"])
-        same_as = next((slot for slot, other in others if compare_leaf("", got, other)["agrees"]), None)
-        return facts | compared | {"same_as": same_as, "foreign": _foreign_rows(got, at, wire, self.requests)}
+def _answer(
+    wire: dict[str, Any], at: int, *, outputs: list[Any], requests: list[ClientRequest], rows: list[int], splits: bool
+) -> dict[str, Any]:
+    """The output ``wire`` as request ``at`` gets it, compared with that of its own plain call."""
+    facts: dict[str, Any] = {"request": at + 1, "name": wire["name"], "slot": wire["slot"]}
+    if wire["slot"] >= len(outputs):
+        return facts | {"what": "absent"}
+    whole = outputs[wire["slot"]].detach().cpu()
+    facts |= {"dtype": dtype_name(whole), "shape": list(whole.shape)}
+    if whole.dim() == 0:
+        return facts | {"what": "scalar"}
+    if dtype_name(whole) != wire["dtype"]:
+        return facts | {"what": "dtype"}
+    if at and not splits:
+        # The response begins where the one before it ended: behind the end of the buffer.
+        return facts | {"what": "beyond", "bytes": whole.numel() * whole.element_size()}
+    expected = requests[at].expected
+    if wire["sent_slot"] is None or wire["sent_slot"] >= len(expected):
+        return facts | {"what": "unknown"}
+    got = whole
+    if len(requests) > 1 and splits:
+        # The release splits the output: the rows of this request.
+        start = sum(rows[:at])
+        got = whole[start : start + rows[at]]
+    compared = compare_leaf(wire["name"], got, expected[wire["sent_slot"]].cpu())
+    del compared["path"]
+    # Another output of the plain call that has these values.
+    others = ((slot, other.cpu()) for slot, other in enumerate(expected) if slot != wire["sent_slot"])
+    same_as = next((slot for slot, other in others if compare_leaf("", got, other)["agrees"]), None)
+    return facts | compared | {"same_as": same_as, "foreign": _foreign_rows(got, at, wire, requests)}
 
 
 def _foreign_rows(got: Any, at: int, wire: dict[str, Any], requests: list[ClientRequest]) -> int:

@@ -45,14 +45,7 @@ from aotidoctor.worker.reference_program import (
     load_reference,
     users_line,
 )
-from aotidoctor.worker.tensors import (
-    compare_leaf,
-    compare_outputs,
-    copy_leaf,
-    rebuild_result,
-    result_tensors,
-    settle_verdicts,
-)
+from aotidoctor.worker.tensors import compare_leaf, compare_outputs, copy_result, result_tensors, settle_verdicts
 from aotidoctor.worker.user_code import load_setup
 from aotidoctor.worker.values.match_values import Candidates, program_value, source_place
 
@@ -193,7 +186,7 @@ def _call(reference: LoadedReference, call: ModelCall) -> tuple[dict[str, Any], 
     state = snapshot_buffers(reference.call) if isinstance(reference.call, torch.nn.Module) else []
     try:
         facts, result = call_reference(reference, call.copy() or call)
-        return facts, rebuild_result(result, copy_leaf)
+        return facts, copy_result(result)
     finally:
         restore_buffers(state)
 

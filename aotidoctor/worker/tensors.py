@@ -206,11 +206,6 @@ def _rebuilt_registered(value: Any, new: list[Any]) -> Any:
     return node.unflatten_fn(new, node.flatten_fn(value)[1])
 
 
-def copy_leaf(_: str, leaf: Any) -> Any:
-    """A copy of a tensor, anything else as it is; for ``rebuild``."""
-    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
-
-
 def rebuild_result(result: Any, visit: Visit) -> Any:
     """``rebuild`` the result of a call; if a library's class refuses that, a list of the leaves.
 
@@ -220,6 +215,11 @@ def rebuild_result(result: Any, visit: Visit) -> Any:
         return rebuild(result, "result", visit)
     except Exception:
         return [visit(path, leaf) for path, leaf in iterate_leaves(result, "result")]
+
+
+def copy_result(result: Any) -> Any:
+    """A copy of a result, whose memory another call may use."""
+    return rebuild_result(result, lambda _, leaf: leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf)
 
 
 # Two results. Relative to the value, and to the largest value of the tensor. They allow for another order of summation,

@@ -75,20 +75,10 @@ class ShimCall:
         return ctypes.c_int32(self.word(index) & 0xFFFFFFFF).value
 
 
-class CallHooks:
-    """Installed hooks; ``stop`` removes them."""
-
-    def __init__(self, slots: list[CallSlot]) -> None:
-        self._slots = slots
-
-    def stop(self) -> None:
-        """Remove the hooks: calls go to their functions directly again."""
-        restore_slots(self._slots)
-        self._slots = []
-
-
-def watch_calls(directory: Path, symbols: re.Pattern[str], before: Callable[[ShimCall], None]) -> CallHooks:
+def watch_calls(directory: Path, symbols: re.Pattern[str], before: Callable[[ShimCall], None]) -> Callable[[], None]:
     """Call ``before`` ahead of each call to a symbol that ``symbols`` matches, in the libraries below ``directory``.
+
+    Returns a function that removes the hooks: calls go to their functions directly again.
 
     Raises:
         HooksUnavailableError: as ``find_slots``.
@@ -102,7 +92,7 @@ def watch_calls(directory: Path, symbols: re.Pattern[str], before: Callable[[Shi
     address = ctypes.cast(function, ctypes.c_void_p).value or 0
     _callbacks.append(function)
     install_stubs(slots, lambda number, slot: machine.watch_stub(callback=address, number=number, target=slot.target))
-    return CallHooks(slots)
+    return partial(restore_slots, slots)
 
 
 # The call trace.
@@ -339,7 +329,7 @@ class LaunchTracer:
         self._failed = False
         self.count = 0
         self.run = 0
-        self.watch: CallHooks | None = None
+        self.stop: Callable[[], None] = lambda: None
 
     def begin(self, run: int) -> None:
         """Begin a call of the model: an earlier error is not the fault of its kernels."""
@@ -412,7 +402,7 @@ def trace_launches(directory: Path, channel: Channel) -> LaunchTracer | None:
     try:
         _, slots = find_slots(directory, DRIVER)
         launches = LaunchTracer(driver_of(slots, directory), channel)
-        launches.watch = watch_calls(directory, HOOKED, launches.before)
+        launches.stop = watch_calls(directory, HOOKED, launches.before)
     except (HooksUnavailableError, OSError) as error:
         channel.put(launch_problem={"text": str(error)})
         return None

@@ -208,7 +208,7 @@ class ValueWatch:
         self.calls: list[dict[str, Any]] = []
         self.left_out = 0
         self.problems: list[str] = []
-        self._watch: Any = None
+        self._remove_hooks: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         """Begin to watch.
@@ -217,7 +217,7 @@ class ValueWatch:
             HooksUnavailableError: as ``watch_calls``.
         """
         self._signatures = {**shim_prototypes(), **kernels_in(self._directory)}
-        self._watch = watch_calls(self._directory, _HOOKED, self._before)
+        self._remove_hooks = watch_calls(self._directory, _HOOKED, self._before)
 
     def stop(self) -> None:
         """End the watch: describe the results of the last call, and remove the hooks."""
@@ -225,8 +225,7 @@ class ValueWatch:
             # The handles of results were on the package's stack, which is gone.
             self._open.results.clear()
         self._close()
-        if self._watch is not None:
-            self._watch.stop()
+        self._remove_hooks()
         self._pointers.clear()
 
     def writer(self, tensor: Any) -> int | None:

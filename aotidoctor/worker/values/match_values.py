@@ -42,13 +42,11 @@ from aotidoctor.worker.compile_program import compiler_decompositions
 from aotidoctor.worker.float64.float64_run import program_leaves
 from aotidoctor.worker.load_package import LoadedModel
 from aotidoctor.worker.reference_program import call_reference, load_reference
-from aotidoctor.worker.run_reference import requested_tolerances
 from aotidoctor.worker.tensors import (
     compare_outputs,
-    copy_leaf,
+    copy_result,
     flat_doubles,
     nbytes,
-    rebuild_result,
     result_tensors,
     settle_verdicts,
     wider_tolerance,
@@ -324,7 +322,7 @@ def model_with_treatment(model: LoadedModel, call: ModelCall, payload: Run, chan
             if tensor.is_floating_point() or tensor.is_complex():
                 tensor.masked_fill_(~tensor.isfinite(), 0)
 
-        return TreatedResults(model, step, put_zeros)
+        return _treat_results(model, step, put_zeros)
     reference = load_reference(payload.reference or "", channel)
     if reference.program is None:
         raise TreatmentError("the reference has no nodes")
@@ -334,12 +332,12 @@ def model_with_treatment(model: LoadedModel, call: ModelCall, payload: Run, chan
     values = _values(model, step, call, gather_candidates(reference.program, call))
     nearest: ModelFunction | None = None
     for choice in islice(values, _TRIES):
-        tried = TreatedResults(model, step, partial(_put_value, choice))
+        tried = _treat_results(model, step, partial(_put_value, choice))
         nearest = nearest or tried
         given = call.copy() or call
         # A copy: outputs may lie in memory that the next call uses.
-        outputs = rebuild_result(tried(*given.args, **given.kwargs), copy_leaf)
-        facts = compare_outputs(outputs, wanted, requested_tolerances(payload))
+        outputs = copy_result(tried(*given.args, **given.kwargs))
+        facts = compare_outputs(outputs, wanted, payload.tolerances)
         settle_verdicts(facts)
         if facts["agrees"]:
             return tried
@@ -348,35 +346,36 @@ def model_with_treatment(model: LoadedModel, call: ModelCall, payload: Run, chan
     return nearest
 
 
-class TreatedResults:
-    """A model in which ``put`` changes the results of one call of the compiled code before they are read."""
+def _treat_results(model: LoadedModel, step: dict[str, Any], put: PutValue) -> ModelFunction:
+    """A model in which ``put`` changes the results of one call of the compiled code before they are read.
 
-    def __init__(self, model: LoadedModel, step: dict[str, Any], put: PutValue) -> None:
-        self._model, self._step, self._put = model, step, put
+    It raises ``TreatmentError`` if there was no such call.
+    """
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Result of the treated model. Raises ``TreatmentError`` if there was no such call."""
-        written, wanted = 0, int(self._step["call"])
+    def treated(*args: Any, **kwargs: Any) -> Any:
+        written, wanted = 0, int(step["call"])
 
         def on_written(tensor: Any) -> dict[str, Any]:
             nonlocal written
-            if len(watch.calls) - 1 == wanted and watch.calls[wanted]["symbol"] == self._step["symbol"]:
-                self._put(written, tensor)
+            if len(watch.calls) - 1 == wanted and watch.calls[wanted]["symbol"] == step["symbol"]:
+                put(written, tensor)
                 written += 1
             return {}
 
-        watch = ValueWatch(self._model.directory, on_written)
+        watch = ValueWatch(model.directory, on_written)
         try:
             watch.start()
         except (HooksUnavailableError, OSError) as error:
             raise TreatmentError(f"calls of the package cannot be followed: {error}") from error
         try:
-            return self._model(*args, **kwargs)
+            return model(*args, **kwargs)
         finally:
             watch.stop()
             if not written:
                 reason = watch.problems[0] if watch.problems else f"it was not call {wanted} of this run"
-                raise TreatmentError(f"{self._step['symbol']}: {reason}")
+                raise TreatmentError(f"{step['symbol']}: {reason}")
+
+    return treated
 
 
 def _values(
@@ -391,7 +390,7 @@ def _values(
         choices.append([value for value in fitting if value is not None] or [None])
 
     given = call.copy() or call
-    TreatedResults(model, step, look)(*given.args, **given.kwargs)
+    _treat_results(model, step, look)(*given.args, **given.kwargs)
     for rank in nearest_first([len(some) for some in choices]):
         picked = tuple(some[at] for some, at in zip(choices, rank, strict=True))
         if any(value is not None for value in picked):

@@ -32,7 +32,7 @@ from aotidoctor.worker.channel import MAX_TEXT, Channel
 from aotidoctor.worker.load_package import LoadedModel
 from aotidoctor.worker.reference_program import share_reference
 from aotidoctor.worker.run_reference import compare_call
-from aotidoctor.worker.tensors import compare_results, copy_leaf, digest, leaf_output, rebuild_result, result_tensors
+from aotidoctor.worker.tensors import compare_results, copy_result, digest, leaf_output, result_tensors
 
 # Reads beyond the inputs. Elements before the first one: with every element type an alignment of 64 bytes stays.
 ELEMENTS_IN_FRONT = 64
@@ -265,7 +265,7 @@ def compare_threads(model: LoadedModel, call: ModelCall, threads: int, channel: 
             digests.append([digest(leaf) for _, leaf in result_tensors(result)])
             if number == 0:
                 # A copy: another call may use the same memory.
-                firsts.append(rebuild_result(result, copy_leaf))
+                firsts.append(copy_result(result))
             if saved is not None:
                 call.restore(saved)
         bits.append(digests[0])

@@ -17,7 +17,7 @@ from aotidoctor.model.jobs import Run
 from aotidoctor.worker.call import ModelCall
 from aotidoctor.worker.channel import Channel
 from aotidoctor.worker.load_package import LoadedModel, load_library
-from aotidoctor.worker.tensors import compare_results, copy_leaf, digest, rebuild_result
+from aotidoctor.worker.tensors import compare_results, copy_result, digest
 from aotidoctor.worker.weights import constant_difference, library_of, load_state
 
 _NAMED = 50
@@ -37,7 +37,7 @@ def swap_weights(model: LoadedModel, call: ModelCall, payload: Run, channel: Cha
     def outputs(of: LoadedModel, stage: str) -> Any:
         given = call.copy() or call
         channel.enter(stage)
-        return rebuild_result(of(*given.args, **given.kwargs), copy_leaf)
+        return copy_result(of(*given.args, **given.kwargs))
 
     def fresh(weights: dict[str, Any]) -> Any:
         other = container()

@@ -234,15 +234,8 @@ def _change_dims(export: ExportCall, step: Any) -> ExportCall:
             raise ValueError("the error suggests none")
         return replace(export, dynamic_shapes=refine("\n".join(["Suggested fixes:", *lines]), export.dynamic_shapes))
     mark = {"auto": torch.export.Dim.AUTO, "dynamic": torch.export.Dim.DYNAMIC, "static": None}[how]
-    return replace(export, dynamic_shapes=_marks(export.dynamic_shapes, mark))
-
-
-def _marks(shapes: Any, mark: Any) -> Any:
-    if isinstance(shapes, dict):
-        return {key: _marks(one, mark) for key, one in shapes.items()}
-    if isinstance(shapes, list | tuple):
-        return type(shapes)(_marks(one, mark) for one in shapes)
-    return mark if _is_dynamic(shapes) else shapes
+    shapes = tree_map(lambda one: mark if _is_dynamic(one) else one, export.dynamic_shapes)
+    return replace(export, dynamic_shapes=shapes)
 
 
 def _dims_source(shapes: Any) -> str:
@@ -301,7 +294,8 @@ def _plain_sizes(export: ExportCall, _step: Any) -> ExportCall:
             self.inner = inner
 
         def forward(self, *args: Any, **kwargs: Any) -> Any:
-            return _without_sizes(self.inner(*args, **kwargs))
+            made = self.inner(*args, **kwargs)
+            return tree_map(lambda one: tuple(one) if _is_size(one) else one, made, is_leaf=_is_size)
 
     shapes = export.dynamic_shapes
     return replace(
@@ -309,14 +303,8 @@ def _plain_sizes(export: ExportCall, _step: Any) -> ExportCall:
     )
 
 
-def _without_sizes(value: Any) -> Any:
-    if isinstance(value, torch.Size):
-        return tuple(value)
-    if isinstance(value, dict):
-        return {key: _without_sizes(one) for key, one in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(_without_sizes(one) for one in value)
-    return value
+def _is_size(value: Any) -> bool:
+    return isinstance(value, torch.Size)
 
 
 def _register_buffers(export: ExportCall, _step: Any) -> ExportCall:

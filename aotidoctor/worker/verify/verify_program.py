@@ -16,7 +16,7 @@ import re
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +77,8 @@ def check_compile(program: Any, records: ProgramViolations, result: dict[str, An
 def _check_shims(decomposed: Any, records: ProgramViolations) -> None:
     """Check operators that remain after decomposition, for which Inductor has no code, for a C shim."""
     from torch._inductor.lowering import fallbacks, lowerings
+    from torchgen.aoti.fallback_ops import inductor_fallback_ops as shims
 
-    shims = ShimList()
     seen: set[str] = set()
     for path, node in operator_calls(decomposed):
         name, target = str(node.target), node.target
@@ -88,12 +88,13 @@ def _check_shims(decomposed: Any, records: ProgramViolations) -> None:
         seen.add(name)
         device = device_of_call(node) or "cpu"
         add = partial(records.add, "A02", node=node, target=name, graph=path, device=device)
-        if name not in shims.listed:
+        if name not in shims:
             expected = (
                 "a shim: without one the call goes through the proxy executor, which is slower and needs libtorch"
             )
             add("no-shim", observed=f"{name} has no C shim in this torch", expected=expected)
-        elif not shims.declares(name, device):
+        # A set before torch 2.9, a dict of versions since.
+        elif not _has_shim(name, device, shims[name] if isinstance(shims, dict) else ()):
             observed = f"the C shims for {device} in this torch do not declare {name}"
             add("undeclared", observed=observed, expected=f"a function that the generated code can call on {device}")
 
@@ -148,31 +149,24 @@ def _record_refusal(error: Exception, program: Any, records: ProgramViolations) 
     )
 
 
-class ShimList:
-    """C shims of this torch; ``listed`` are operators (``aten.sort.stable``) for which Inductor assumes one."""
+@cache
+def _shim_headers(device: str) -> str:
+    """Text of the headers with the C shims for ``device``; empty where there is no header to read."""
+    folder = Path(torch.__file__).parent / "include/torch/csrc/inductor/aoti_torch/generated"
+    both = (folder / f"c_shim_{device}.h", folder / "c_shim_aten.h")
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in both if path.is_file()]
+    return "\n".join(texts) if both[0].is_file() else ""
 
-    def __init__(self) -> None:
-        from torchgen.aoti.fallback_ops import inductor_fallback_ops
 
-        # A set before torch 2.9, a dict of versions since.
-        self.listed = inductor_fallback_ops
-        self._headers: dict[str, str] = {}
-
-    def declares(self, name: str, device: str) -> bool:
-        """Whether the header for ``device`` has a function for the operator; True where there is no header to read."""
-        if device not in self._headers:
-            folder = Path(torch.__file__).parent / "include/torch/csrc/inductor/aoti_torch/generated"
-            both = (folder / f"c_shim_{device}.h", folder / "c_shim_aten.h")
-            texts = [path.read_text(encoding="utf-8", errors="replace") for path in both if path.is_file()]
-            self._headers[device] = "\n".join(texts) if both[0].is_file() else ""
-        text = self._headers[device]
-        # ``sort_stable`` of ``aten.sort.stable``, with its newest version.
-        _, operator, overload = name.split(".")
-        versions: Any = self.listed.get(name, {}) if isinstance(self.listed, dict) else {}
-        newest = max((int(text[1:]) for text in versions if text[:1] == "v" and text[1:].isdigit()), default=1)
-        short = operator if overload == "default" else f"{operator}_{overload}"
-        function = short if newest == 1 else f"{short}_v{newest}"
-        return not text or any(f"aoti_torch_{kind}_{function}(" in text for kind in (device, "aten"))
+def _has_shim(name: str, device: str, versions: Any) -> bool:
+    """Whether the header for ``device`` has a function for the operator; True where there is no header to read."""
+    # ``sort_stable`` of ``aten.sort.stable``, with its newest version.
+    _, operator, overload = name.split(".")
+    newest = max((int(text[1:]) for text in versions if text[:1] == "v" and text[1:].isdigit()), default=1)
+    short = operator if overload == "default" else f"{operator}_{overload}"
+    function = short if newest == 1 else f"{short}_v{newest}"
+    text = _shim_headers(device)
+    return not text or any(f"aoti_torch_{kind}_{function}(" in text for kind in (device, "aten"))
 
 
 # Rule A05.

@@ -210,7 +210,7 @@ def test_the_request_holds_what_was_asked_for():
     asked = case(reference="exported.pt2", tolerances=given, measure=True)
     request = reference.plan(asked, history(plain_run=OK))
     assert isinstance(request, Request)
-    assert (request.payload.rtol, request.payload.atol) == (((None, 0.1), ("result", 0.2)), ())
+    assert request.payload.tolerances == given
     assert (request.payload.measure, request.payload.calls) == (True, 1)
     assert Options().tolerances.of("result", 0) is None
 

@@ -297,5 +297,5 @@ def test_damage_of_a_large_program_is_found_where_something_differs(tmp_path, mo
 
 def test_payload_tolerances(tmp_path):
     ours = (torch.exp(X * 3) * 1.001 + 1, torch.ones(1))
-    result, _ = checked(tmp_path, ours, rtol=[[None, 0.01]])
+    result, _ = checked(tmp_path, ours, tolerances=Tolerances(rtol=(Tolerance(output=None, value=0.01),)))
     assert result["reference"]["outputs"][0]["verdict"] == "agrees"

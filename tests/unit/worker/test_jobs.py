@@ -8,6 +8,7 @@ from dataclasses import fields
 
 import pytest
 
+from aotidoctor.model.case import Tolerance, Tolerances
 from aotidoctor.model.jobs import (
     Cut,
     DemoBuild,
@@ -39,12 +40,16 @@ CODE = UserCode(setup="ops.py", custom_op_libraries=("libops.so",), imports=("pl
 SOURCE = InputsSource(
     path="inputs.pt", trusted=True, plan={"args": {"tuple": [{"place": [0, 1]}]}, "kwargs": {"dict": {}}}
 )
+TOLERANCES = Tolerances(
+    rtol=(Tolerance(output=None, value=0.1), Tolerance(output="result", value=float("inf"))),
+    atol=(Tolerance(output="result", value=0.0),),
+)
 ASKED = (
     Job(code=CODE),
     Run(
         code=CODE, package="m.pt2", kind="bare-so", model_name="b", device="cuda", device_index=1, inputs=SOURCE, threads=2,
         calls=3, weights="w.pt", treatment=({"op": "cast", "path": "args[0]", "dtype": "int64"},), observe=(), perturb=90,
-        reference="e.pt2", measure=True, rtol=((None, 0.1), ("result", float("inf"))), atol=(("result", 0.0),),
+        reference="e.pt2", measure=True, tolerances=TOLERANCES,
         share_reference="e.pt2", trace=True, heap_checks=True, watch=Watch(reference="e.pt2"),
         sub_batch=SubBatch(rows=2, inputs=("args[0]",), outputs=("result",)), against_threads=1, read_beyond=True, launch_trace=True,
         cuda_variant="stream", file_limit=1 << 40, tmpdir="/tmp/x", level=3, unbuffered=True, targets=("a::b",),

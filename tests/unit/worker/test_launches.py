@@ -112,8 +112,8 @@ def _compile(source: Path, text: str, target: Path, *more: str) -> None:
 def loaded(tmp_path, request):
     made = Loaded(tmp_path, named=request.param)
     yield made
-    if made.launches is not None and made.launches.watch is not None:
-        made.launches.watch.stop()
+    if made.launches is not None:
+        made.launches.stop()
 
 
 def test_the_driver_is_the_one_the_package_calls(loaded):
