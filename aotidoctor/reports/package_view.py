@@ -7,7 +7,7 @@ settings are baked in when the package is compiled: setting them for an existing
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from urllib.parse import quote
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind
@@ -24,7 +24,6 @@ from aotidoctor.model.contract import (
 )
 from aotidoctor.model.evidence import Evidence, FileSource, list_names, plural
 from aotidoctor.model.inputs import LeafValue, PlainValue, TensorDesc
-from aotidoctor.model.record import record
 from aotidoctor.model.report import Report
 from aotidoctor.model.torch_names import is_row_major
 from aotidoctor.reports.executorch_view import executorch_summary, precompiled_summary
@@ -34,28 +33,8 @@ from aotidoctor.reports.text import one_line, size
 _ROUNDED_UP = re.compile(r"^\(\((.+) \+ \((\d+) - 1\)\) / \(\2\)\)$")
 
 
-@record
-class LeafRow:
-    """One leaf. ``mark`` is empty, ``warn`` or ``error``; ``observed`` is None when no inputs were given."""
-
-    path: str
-    expected: str
-    observed: str | None
-    mark: str = ""
-
-
-def leaf_rows(report: Report) -> tuple[LeafRow, ...]:
-    """Every leaf of the contract beside what was passed for it, then what was passed and not expected.
-
-    Strides are shown where they may matter: in a marked row, and where those passed are not the ordinary ones.
-    """
-    about = by_leaf(item for item in report.findings if item.code.startswith("AD-IN-"))
-    objects = objects_in(report)
-    return tuple(_row(report, about.get(leaf[0], ()), objects, leaf) for leaf in leaves(report))
-
-
 def leaves(report: Report) -> tuple[tuple[str, LeafSpec | None, LeafValue | None], ...]:
-    """Path, what is expected and what was passed for it, in the order of ``leaf_rows``."""
+    """Path, what is expected and what was passed for it, in the order of the contract, then what was not expected."""
     contract, inputs = report.case.contract, report.case.inputs
     given = dict(inputs.leaves()) if inputs is not None else {}
     if contract is not None and _subjects(report, "nested-alike"):
@@ -75,22 +54,6 @@ def objects_in(report: Report) -> frozenset[str | None]:
 def _subjects(report: Report, kind: str) -> frozenset[str | None]:
     """Where the tree of the call differs in this way."""
     return frozenset(item.subject for item in report.findings if (item.code, item.kind) == ("AD-IN-002", kind))
-
-
-def _row(
-    report: Report,
-    about: Sequence[Evidence],
-    objects: Container[str | None],
-    leaf: tuple[str, LeafSpec | None, LeafValue | None],
-) -> LeafRow:
-    path, spec, value = leaf
-    worst = max((item.severity for item in about), key=lambda severity: severity.rank, default=None)
-    mark = worst.value if worst is not None and worst.rank > 0 else ""
-    strides = bool(mark) or (isinstance(value, TensorDesc) and not is_ordinary(value))
-    expected = unexpected_text(report) if spec is None else leaf_text(spec, strides=strides)
-    observed = missing_text(objects, path) if value is None else value_text(value, strides=strides)
-    given = None if report.case.inputs is None else observed
-    return LeafRow(path=one_line(path), expected=expected, observed=given, mark=mark)
 
 
 def unexpected_text(report: Report) -> str:

@@ -20,7 +20,6 @@ from aotidoctor.model.report import Report
 from aotidoctor.model.torch_names import DEBUG_SETTINGS
 from aotidoctor.reports import package_view
 from aotidoctor.reports.executorch_view import code_rows, executorch_rows, precompiled_rows
-from aotidoctor.reports.package_view import LeafRow, leaf_rows
 from aotidoctor.reports.page import log_page, report_view
 from aotidoctor.reports.page.blocks import (
     HTML,
@@ -39,34 +38,23 @@ from aotidoctor.reports.page.blocks import (
     facts_table,
     text_lines,
 )
-from aotidoctor.reports.text import size
+from aotidoctor.reports.text import one_line, size
 
 # The contract, leaf by leaf.
-_MARKS = {"": "", "warn": "!", "error": "x"}
+_MARKS = {Severity.WARN: "!", Severity.ERROR: "x"}
 _LEAVES_LISTED = 24
 
 
 def contract_blocks(report: Report, detail: int) -> tuple[Block, ...]:
     """The leaves of the contract beside the inputs, its symbols, and why the inputs could not be read."""
-    rows = leaf_rows(report)
+    rows = leaf_lines(report)
     observed = report.case.inputs is not None
     listed = rows if detail > 0 or len(rows) <= _LEAVES_LISTED else _decisive_leaves(rows)
-    lines = tuple(
-        TableLine(
-            (
-                Cell(row.path, TONES[row.mark]),
-                Cell(row.expected),
-                *((Cell(row.observed or "", TONES[row.mark]),) if observed else ()),
-            ),
-            mark=_MARKS[row.mark],
-        )
-        for row in listed
-    )
     left = len(rows) - len(listed)
     table = TableBlock(
         label="Contract",
         headings=("Leaf", "Expected", *(("Observed",) if observed else ())),
-        rows=lines,
+        rows=tuple(listed),
         marked=True,
         more=plural(left, "more leaf", "more leaves") if left else "",
         formats=TERMINAL + MARKDOWN,
@@ -81,7 +69,33 @@ def contract_blocks(report: Report, detail: int) -> tuple[Block, ...]:
     )
 
 
-def _decisive_leaves(rows: Sequence[LeafRow]) -> list[LeafRow]:
+def leaf_lines(report: Report) -> list[TableLine]:
+    """Every leaf of the contract beside what was passed for it, then what was passed and not expected.
+
+    Strides are shown where they may matter: in a marked row, and where those passed are not the ordinary ones.
+    """
+    about = package_view.by_leaf(item for item in report.findings if item.code.startswith("AD-IN-"))
+    objects = package_view.objects_in(report)
+    lines = []
+    for path, spec, value in package_view.leaves(report):
+        found = (item.severity for item in about.get(path, ()))
+        worst = max(found, key=lambda severity: severity.rank, default=Severity.INFO)
+        mark = _MARKS.get(worst, "")
+        tone = TONES[worst.value] if mark else ""
+        strides = bool(mark) or (isinstance(value, TensorDesc) and not package_view.is_ordinary(value))
+        expected = (
+            package_view.unexpected_text(report) if spec is None else package_view.leaf_text(spec, strides=strides)
+        )
+        cells = [Cell(one_line(path), tone), Cell(expected)]
+        if value is not None:
+            cells.append(Cell(package_view.value_text(value, strides=strides), tone))
+        elif report.case.inputs is not None:
+            cells.append(Cell(package_view.missing_text(objects, path), tone))
+        lines.append(TableLine(tuple(cells), mark=mark))
+    return lines
+
+
+def _decisive_leaves(rows: Sequence[TableLine]) -> list[TableLine]:
     """Of a long table the marked leaves first, in order, then others up to the limit."""
     marked = [row for row in rows if row.mark][:_LEAVES_LISTED]
     others = [row for row in rows if not row.mark][: _LEAVES_LISTED - len(marked)]

@@ -9,7 +9,8 @@ from aotidoctor.model.contract import Dim, KernelCall, LeafSpec, ModelContract, 
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.inputs import Container, InputSet, Leaf, PlainValue, ValueStats
 from aotidoctor.reports import package_view
-from aotidoctor.reports.package_view import kernel_text, leaf_rows
+from aotidoctor.reports.package_view import kernel_text
+from aotidoctor.reports.page.package_page import leaf_lines
 from tests.unit.reports import builders
 
 
@@ -30,7 +31,7 @@ def test_leaves_of_an_object_are_inside_it():
     )
     report = builders.report()
     report = replace(report, case=replace(report.case, contract=contract, inputs=inputs), findings=(note,))
-    assert [(row.path, row.observed) for row in leaf_rows(report)] == [
+    assert [(row.cells[0].words, row.cells[2].words) for row in leaf_lines(report)] == [
         ("args[0].x", "inside an object"),
         ("args[0].y", "inside an object"),
     ]
