@@ -88,6 +88,7 @@ def read_stage(name: str, outcome: Outcome) -> CustodyStage:
     if not wrong:
         return replace(row, verdict=AGREES, observed=size)
     if all(item.verdict == "unknown" for item in wrong):
+        size = size if worst.shape == worst.reference_shape else f"shape {worst.shape} for {worst.reference_shape}"
         return replace(row, verdict=UNDECIDED, observed=f"{worst.path}: {size}; {worst.reason or 'no float64 run'}")
     what = size if worst.verdict in ("package-wrong", "unknown") else f"another {worst.verdict}"
     other = f"; {instead} in its place" if instead is not None else ""

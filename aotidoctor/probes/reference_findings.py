@@ -59,6 +59,12 @@ def output_finding(
     )
 
 
+_OPEN_SIZE = (
+    "Compare the values before the operator that decides the size (unique, nonzero, a mask): where they differ by "
+    "rounding alone, so may the size."
+)
+
+
 def is_another_program(findings: Iterable[Evidence]) -> bool:
     """Whether the reference was found to be a different program from the one that was compiled."""
     return any((item.code, item.kind) == ("AD-REF-001", "another-program") for item in findings)
@@ -86,7 +92,9 @@ def weights_finding(weights: WeightsCompared, found: Sequence[OutputComparison],
 
 def facts_of(item: OutputComparison) -> dict[str, FactValue]:
     """The facts of one output for playbooks and reports."""
+    open_size = {"remedy": _OPEN_SIZE} if item.verdict == "unknown" and item.shape != item.reference_shape else {}
     return {
+        **open_size,
         "output": item.path,
         "verdict": item.verdict,
         "max_abs_diff": item.max_abs,
@@ -113,8 +121,9 @@ def _describe_measured(item: OutputComparison) -> str:
             return f"a different structure: {item.reason}"
         case "type":
             return "another type"
-        case "shape":
-            return f"shape {_shape(item.shape)}, the reference's is {_shape(item.reference_shape)}"
+        case "shape" | "unknown" if item.shape != item.reference_shape:
+            why = f"; {item.reason}" if item.reason else ""
+            return f"shape {_shape(item.shape)}, the reference's is {_shape(item.reference_shape)}{why}"
         case "dtype":
             return f"{item.dtype}, the reference's is {item.reference_dtype}"
     difference = f"max |difference| {_size(item):.3g}"

@@ -46,6 +46,7 @@ from aotidoctor.worker.tensors import (
     compare_outputs,
     copy_result,
     digest,
+    leave_open_sizes,
     result_tensors,
     settle_verdicts,
     storage_address,
@@ -269,6 +270,7 @@ def _compare_calls(
     _judge_outputs(
         payload, facts, reference, again, results=(ours, theirs), weights=weights, state=state, channel=channel
     )
+    leave_open_sizes(facts, reference.program)
     settle_verdicts(facts)
     return facts
 

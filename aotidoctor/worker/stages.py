@@ -45,7 +45,14 @@ from aotidoctor.worker.reference_program import (
     load_reference,
     users_line,
 )
-from aotidoctor.worker.tensors import compare_leaf, compare_outputs, copy_result, result_tensors, settle_verdicts
+from aotidoctor.worker.tensors import (
+    compare_leaf,
+    compare_outputs,
+    copy_result,
+    leave_open_sizes,
+    result_tensors,
+    settle_verdicts,
+)
 from aotidoctor.worker.user_code import load_setup
 from aotidoctor.worker.values.match_values import Candidates, program_value, source_place
 
@@ -77,6 +84,7 @@ def stage(payload: Stage, channel: Channel) -> dict[str, Any]:
     leaves = [leaf for leaf in facts["outputs"] if leaf["what"] in (None, "values", "nan") and "needed" in leaf]
     if not all(leaf["agrees"] for leaf in leaves):
         facts["float64"] = judge(before, way.call.copy() or way.call, (ours, theirs), leaves)
+    leave_open_sizes(facts, before.program)
     settle_verdicts(facts)
     if facts["agrees"]:
         if payload.keep is not None:

@@ -329,6 +329,25 @@ def compare_outputs(ours: Any, theirs: Any, tolerances: Tolerances) -> dict[str,
     return facts | _compare_structures(ours, theirs, compare, alike=alike)
 
 
+def leave_open_sizes(facts: dict[str, Any], program: Any) -> None:
+    """Leave undecided an output of another size where its values decide the size: rounding before ``unique`` moves it.
+
+    ``program`` is the exported program whose outputs these are, None without one.
+    """
+    shapes = [leaf for leaf in facts["outputs"] if leaf["what"] == "shape"]
+    names = program.graph_signature.user_outputs if program is not None and shapes else ()
+    if len(names) != len(facts["outputs"]):
+        return
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes}
+    for leaf, name in zip(facts["outputs"], names, strict=True):
+        made = values.get(name)
+        if leaf in shapes and isinstance(made, torch.Tensor) and free_unbacked_symbols(made.shape):
+            reason = "values decide how many elements it has, and rounding may move them"
+            leaf |= {"what": "values", "judged": "unknown", "loosely": False, "asked": False, "reason": reason}
+
+
 def settle_verdicts(facts: dict[str, Any]) -> None:
     """Set the ``verdict`` of each leaf, from that of the float64 run (``judged``), and ``agrees`` of the whole."""
     for leaf in facts["outputs"]:

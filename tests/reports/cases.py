@@ -441,6 +441,14 @@ REPORTS = (
     Report(
         name="second_sight",
         right=True,
+        source="pytorch#148859",
+        arguments=("unique",),
+        # How many elements are alike is decided by values that differ by rounding.
+        asked=(_ask(REFERENCE, "numeric-difference", says=("rounding may move them",), never=("OPERATOR",)),),
+    ),
+    Report(
+        name="second_sight",
+        right=True,
         source="pytorch#190421",
         arguments=("infinite",),
         asked=(

@@ -1,4 +1,4 @@
-"""Small models of eight reports, three of which are mended in torch 2.13. The argument is one of them."""
+"""Small models of nine reports, three of which are mended in torch 2.13. The argument is one of them."""
 
 import sys
 
@@ -60,6 +60,11 @@ class Rotary(torch.nn.Module):
         return q * cos + torch.cat((-q[..., half:], q[..., :half]), -1) * sin
 
 
+class Unique(torch.nn.Module):
+    def forward(self, x):
+        return torch.unique_consecutive(functional.interpolate(x, scale_factor=3, mode="bilinear", align_corners=True))
+
+
 def main(name):
     from torch._inductor import aoti_compile_and_package
 
@@ -73,6 +78,7 @@ def main(name):
         "item_in_branch": (ItemInBranch(), (torch.randn(7), torch.tensor([4])), None),
         "counter": (Counter(), (torch.ones(3),), None),
         "flag_of_branch": (FlagOfBranch(), (torch.ones(1),), None),
+        "unique": (Unique(), (torch.full((1, 1, 16, 16), 0.1),), None),
         "rotary": (Rotary(), (*(one.bfloat16() for one in rotary), torch.arange(8).expand(2, 8)), None),
     }[name]
     program = torch.export.export(model.eval(), example)
