@@ -121,9 +121,10 @@ def _describe_measured(item: OutputComparison) -> str:
             return f"a different structure: {item.reason}"
         case "type":
             return "another type"
-        case "shape" | "unknown" if item.shape != item.reference_shape:
-            why = f"; {item.reason}" if item.reason else ""
-            return f"shape {_shape(item.shape)}, the reference's is {_shape(item.reference_shape)}{why}"
+        case "shape":
+            return _shapes(item)
+        case "unknown" if item.shape != item.reference_shape:
+            return f"{_shapes(item)}; {item.reason}"
         case "dtype":
             return f"{item.dtype}, the reference's is {item.reference_dtype}"
     difference = f"max |difference| {_size(item):.3g}"
@@ -163,6 +164,10 @@ def _is_noise(item: OutputComparison) -> bool:
 
 def _eps(value: float | None) -> str:
     return "?" if value is None else f"{value:.2g}" if value < 100 else f"{value:.3g}"
+
+
+def _shapes(item: OutputComparison) -> str:
+    return f"shape {_shape(item.shape)}, the reference's is {_shape(item.reference_shape)}"
 
 
 def _shape(shape: tuple[int, ...]) -> str:
