@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING
 
+from aotidoctor.commands.case_options import option_words
 from aotidoctor.files import open_regular
 from aotidoctor.fleet.cache import Cache, Settings, host_digest, tool_digest
 from aotidoctor.fleet.dask_cluster import Patience
@@ -44,18 +45,8 @@ _LEAST_BUDGET_S = 2.0
 
 def argv_of(item: FleetItem) -> tuple[str, ...]:
     """The command line that judges this item alone."""
-    words = ["aotidoctor", item.command, item.path]
-    for option, value in (
-        ("--package", item.package),
-        ("--inputs", item.inputs),
-        ("--data", item.data),
-        ("--reference", item.reference),
-        ("--setup", item.setup),
-        ("--host", item.host),
-    ):
-        if value is not None:
-            words += [option, value]
-    return tuple(words)
+    names = ("package", "inputs", "data", "reference", "setup", "host")
+    return ("aotidoctor", item.command, item.path, *option_words({name: getattr(item, name) for name in names}))
 
 
 def judge_item(item: FleetItem, settings: Settings, environ: Environ, runner: GetRunner) -> Report:

@@ -35,6 +35,7 @@ from aotidoctor.commands.batch import BatchRequest, batch
 from aotidoctor.commands.fleet import FleetSummaryRequest, render_fleet, summarize_results
 from aotidoctor.files import write_file
 from aotidoctor.fleet.pool import processors
+from aotidoctor.model import load_toml
 from aotidoctor.model.case import Options
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.evidence import list_names
@@ -68,36 +69,10 @@ class DemoCase:
     cause: str
 
 
-DEMO_CASES = (
-    DemoCase(
-        title="The silent one",
-        story="The features come from a transposed array. No error is raised; the numbers are wrong.",
-        package="model.pt2",
-        inputs="transposed.pt",
-        cause="input-stride",
-    ),
-    DemoCase(
-        title="The misleading one",
-        story="The ids come from NumPy as int32. PyTorch blames an index that is in range.",
-        package="model.pt2",
-        inputs="int32_ids.pt",
-        cause="input-dtype",
-    ),
-    DemoCase(
-        title="The needle",
-        story="One of the ids is beyond the table. PyTorch names a temporary of generated code.",
-        package="model.pt2",
-        inputs="bad_id.pt",
-        cause="index-out-of-range",
-    ),
-    DemoCase(
-        title="The crash",
-        story="The package was compiled with its weights outside the code. It loads, then crashes without a message.",
-        package="separate_weights.pt2",
-        inputs="good.pt",
-        cause="weights-not-loaded",
-    ),
+*DEMO_CASES, CUDA_CASE = (
+    DemoCase(**table) for table in load_toml(Path(__file__).with_name("demo.toml").read_text(encoding="utf-8"))["case"]
 )
+"""The last one is for ``--cuda``: a package compiled for CUDA, and one id beyond its table."""
 
 
 # Modules that a demo needs by the extra that installs them.
@@ -208,17 +183,10 @@ def _build(workshop: Path, environ: Mapping[str, str], on_event: OnEvent) -> Non
         raise CannotExamineError(f"the demo's model did not compile: {reason}")
 
 
-# --cuda: a package compiled for CUDA, and one id beyond its table.
+# --cuda
 
 CUDA_FILES = Path(__file__).resolve().parent / "demo_cuda.pt2.xz"
 CUDA_ROWS = 100
-CUDA_CASE = DemoCase(
-    title="The one that needs no GPU",
-    story="The package is for CUDA, this machine has no GPU. One of the ids is beyond the table.",
-    package="embedding_cuda.pt2",
-    inputs="bad_ids.json",
-    cause="cuda-device-assert",
-)
 
 
 def cuda_argv() -> tuple[str, ...]:

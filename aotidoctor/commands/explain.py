@@ -111,7 +111,12 @@ def topics() -> tuple[str, ...]:
 def symptom_page(symptom: SymptomEntry | None = None) -> ManualPage:
     """The page of a symptom, or the list of all."""
     if symptom is None:
-        return ManualPage(kind="symptoms", name=SYMPTOMS_TITLE, code=None, text=symptoms_text())
+        parts = [
+            f"\n## {one.title}: `aotidoctor explain {one.name}`\n\n{', '.join(book.cause for book in _causes(one))}\n"
+            for one in SYMPTOMS
+        ]
+        head = "`aotidoctor explain NAME` has the page of a symptom, with what to type first, and that of a cause.\n"
+        return ManualPage(kind="symptoms", name=SYMPTOMS_TITLE, code=None, text="".join([head, *parts]))
     return ManualPage(kind="symptom", name=symptom.name, code=None, text=symptom_text(symptom))
 
 
@@ -209,19 +214,6 @@ def symptom_text(symptom: SymptomEntry) -> str:
         *(f"- `{book.cause}`: {_plain(book.looked_like)}" for book in _causes(symptom)),
     ]
     return "\n".join(lines) + "\n"
-
-
-def symptoms_text() -> str:
-    """All symptoms with the names of their causes, as Markdown without its title."""
-    parts = [
-        f"## {symptom.title}: `aotidoctor explain {symptom.name}`\n\n"
-        f"{', '.join(book.cause for book in _causes(symptom))}\n"
-        for symptom in SYMPTOMS
-    ]
-    return (
-        "`aotidoctor explain NAME` has the page of a symptom, with what to type first, and that of a cause.\n\n"
-        + "\n".join(parts)
-    )
 
 
 def _causes(symptom: SymptomEntry) -> list[Playbook]:

@@ -115,20 +115,16 @@ def bounded_answer(document: JsonObject, status: int) -> JsonObject:
     compat = document.get("compat")
     if isinstance(compat, dict):
         answers = objects(compat.get("answers"))
-        made["hosts"] = _count_answers(answers)
+        # How many packages have which answer, by host.
+        counts: dict[str, Counter[str]] = {}
+        for answer in answers:
+            counts.setdefault(str(answer.get("host")), Counter())[str(answer.get("answer"))] += 1
+        made["hosts"] = {host: dict(count) for host, count in counts.items()}
         # One line for each, as their reasons do not fit if there are many packages.
         lists["table"] = [_compat_line(answer) for answer in answers]
         lists["compat"] = list(answers)
         lists["needs"] = list(objects(compat.get("needs")))
     return _fit_answer(made, lists)
-
-
-def _count_answers(answers: Sequence[JsonObject]) -> JsonObject:
-    """How many packages have which answer, by host."""
-    counts: dict[str, Counter[str]] = {}
-    for answer in answers:
-        counts.setdefault(str(answer.get("host")), Counter())[str(answer.get("answer"))] += 1
-    return {host: dict(count) for host, count in counts.items()}
 
 
 def _compat_line(answer: JsonObject) -> str:

@@ -224,13 +224,11 @@ def _extensions(taken: LoadedPlugins) -> Extensions:
         setups=tuple(taken.setups),
         host_facts=taken.host_facts,
         took_part="; ".join(entry.label for entry in taken.used),
-        problems=tuple(not_used(entry, reason) for entry, reason in taken.broken),
+        problems=tuple(
+            NotChecked(code=CODE, name=entry.label, reason=f"the plugin cannot be used: {reason}")
+            for entry, reason in taken.broken
+        ),
     )
-
-
-def not_used(entry: PluginEntry, reason: str) -> NotChecked:
-    """A plugin did not take part."""
-    return NotChecked(code=CODE, name=entry.label, reason=f"the plugin cannot be used: {reason}")
 
 
 def _check(entry: PluginEntry, item: JsonObject, host: PluginHost) -> Check:

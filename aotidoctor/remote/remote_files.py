@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.record import record
-from aotidoctor.remote.http_files import AnswerError, open_http
+from aotidoctor.remote.http_files import AnswerError, HttpFile, open_http
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -71,16 +71,6 @@ class RemoteError(CannotExamineError):
     """A URL cannot be read; the message names it without credentials."""
 
 
-class _Source(Protocol):
-    """Where a file comes from."""
-
-    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """The bytes from start to end of each range."""
-
-    def pieces(self) -> Iterator[bytes]:
-        """The whole file."""
-
-
 @record
 class _StoredFile:
     """A file of a protocol that fsspec knows."""
@@ -111,7 +101,7 @@ class RemoteFile:
     size: int | None
     version: str | None
     has_ranges: bool
-    _source: _Source
+    _source: HttpFile | _StoredFile
     folder: _StoredFile | None = None
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:

@@ -36,6 +36,8 @@ from aotidoctor.model import record_json
 from aotidoctor.model.case import Case, Options, Tolerances
 from aotidoctor.model.errors import CannotExamineError, InputsError
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, Severity, describe_failure
+from aotidoctor.model.fleet import Samples
+from aotidoctor.model.localization import Localization
 from aotidoctor.model.record import JsonObject, JsonValue, as_object, objects, text_of
 from aotidoctor.model.report import SCHEMA, Diagnosis, LogReading, Report
 from aotidoctor.readers.contract.read_contract import read_contract
@@ -316,8 +318,8 @@ def analyze(path: str, tolerances: Tolerances | None = None, *, argv: tuple[str,
     session.add([item for item in old if item.code not in repeated])
     reading = read_logs(session, sent)
     before = saved_report.read_causes(sent.report)
-    refuted = tuple(item.cause for item in before if item.is_refuted)
-    confirmed = {item.cause: item.confirmation for item in before if item.is_confirmed}
+    refuted = tuple(item.cause for item in before if item.status == "suspected" and item.confirmation)
+    confirmed = {item.cause: item.confirmation for item in before if item.status == "confirmed"}
     found = name_causes(session, refuted=refuted)
     named = {item.cause for item in found}
     both = [*found, *(item for item in log_diagnoses(session.findings) if item.cause not in named)]
@@ -345,8 +347,8 @@ def analyze(path: str, tolerances: Tolerances | None = None, *, argv: tuple[str,
         invocation,
         verdict="unknown" if is_unknown else None,
         cannot_examine=cannot if isinstance(cannot, str) and not diagnoses else None,
-        localization=saved_report.read_localization(sent.report),
-        log=reading or saved_report.read_saved_log(sent.report),
+        localization=saved_report.well_formed(Localization, sent.report.get("localization")),
+        log=reading or saved_report.well_formed(LogReading, sent.report.get("log")),
         extra={
             **({"unjudged": UNJUDGED} if unjudged else {}),
             "from": path,
@@ -354,7 +356,7 @@ def analyze(path: str, tolerances: Tolerances | None = None, *, argv: tuple[str,
             "made_at": text_of(sent.report.get("started")) or "",
         },
     )
-    return replace(report, samples=saved_report.read_samples(sent.report))
+    return replace(report, samples=saved_report.well_formed(Samples, sent.report.get("samples")))
 
 
 def read_logs(session: Session, sent: SentFile) -> LogReading | None:

@@ -18,7 +18,7 @@ from aotidoctor.model.jobs import Job
 from aotidoctor.model.localization import Localization
 from aotidoctor.model.record import JsonObject, JsonValue, as_integer, as_list, objects, record, text_of
 from aotidoctor.model.record_json import RecordError, T, from_json, read_fitting
-from aotidoctor.model.report import LogReading, Report, Status
+from aotidoctor.model.report import Report, Status
 from aotidoctor.model.run import Ending, Exited, NotStarted, Outcome, OutOfMemory, Request, Signalled, TimedOut
 from aotidoctor.probes.reference_findings import CODE, OUTPUT_KINDS, is_another_program, output_finding
 from aotidoctor.reports.json.json_report import read_saved_report, saved_case
@@ -33,21 +33,11 @@ _MOST = 20_000
 
 @record
 class SavedCause:
-    """A saved diagnosis with the result of its treatment."""
+    """A saved diagnosis with the result of its treatment. One that did not help leaves the cause suspected."""
 
     cause: str
     status: str
     confirmation: str
-
-    @property
-    def is_confirmed(self) -> bool:
-        """Whether its treatment made the failure go away."""
-        return self.status == "confirmed"
-
-    @property
-    def is_refuted(self) -> bool:
-        """Whether its treatment did not help."""
-        return self.status == "suspected" and bool(self.confirmation)
 
 
 def read_causes(report: JsonObject) -> list[SavedCause]:
@@ -75,22 +65,8 @@ def read_runs(report: JsonObject) -> list[Outcome]:
     return [_run(item) for item in objects(report.get("runs"))[:_MOST]]
 
 
-def read_localization(report: JsonObject) -> Localization | None:
-    """The place of the failure; None if there is none, or it is malformed."""
-    return _well_formed(Localization, report.get("localization"))
-
-
-def read_samples(report: JsonObject) -> Samples | None:
-    """The calls with many samples; None if there are none, or they are malformed."""
-    return _well_formed(Samples, report.get("samples"))
-
-
-def read_saved_log(report: JsonObject) -> LogReading | None:
-    """The reading of a log; None if there is none, or it is malformed."""
-    return _well_formed(LogReading, report.get("log"))
-
-
-def _well_formed(kind: type[T], value: JsonValue) -> T | None:
+def well_formed(kind: type[T], value: JsonValue) -> T | None:
+    """A part of the report as a record; None if there is none, or it is malformed."""
     try:
         return None if value is None else from_json(kind, value)
     except RecordError:
@@ -145,7 +121,7 @@ def judge_saved_comparison(
     """
     invocation = Invocation(command, argv)
     document = read_saved_report(path) if saved is None else saved
-    samples = read_samples(document)
+    samples = well_formed(Samples, document.get("samples"))
     found = saved_comparison(document)
     known = found or next((row.comparison for row in samples.rows if row.comparison), ()) if samples else found
     if not known:

@@ -258,21 +258,6 @@ def _privacy(bundle: Bundle, map_place: str | None, *, dry: bool) -> str:
 
 
 # The material: a new examination, or a saved report.
-class Journal:
-    """The log of a bundle: one line for each event."""
-
-    def __init__(self, pass_on: OnEvent) -> None:
-        self.lines: list[str] = []
-        self._pass_on = pass_on
-
-    def on_event(self, event: Event) -> None:
-        """Note an event and pass it on."""
-        fine = "" if event.ok is None else " ok" if event.ok else " failed"
-        took = f" {event.seconds:.2f} s" if event.seconds else ""
-        self.lines.append(f"{event.kind.value}: {event.name}{took}{fine} {event.verdict}".rstrip())
-        self._pass_on(event)
-
-
 def examine_for_bundle(
     package: str,
     inputs: str | None,
@@ -284,32 +269,28 @@ def examine_for_bundle(
     on_event: OnEvent,
 ) -> Material:
     """Examine as ``check`` does, or with ``runs`` as ``run`` does, with the full output of every child."""
-    journal = Journal(on_event)
+    journal: list[str] = []
+
+    def note(event: Event) -> None:
+        fine = "" if event.ok is None else " ok" if event.ok else " failed"
+        took = f" {event.seconds:.2f} s" if event.seconds else ""
+        journal.append(f"{event.kind.value}: {event.name}{took}{fine} {event.verdict}".rstrip())
+        on_event(event)
+
     if not runs:
         report = diagnose_package.diagnose(
-            package, inputs, options, argv=argv, environ=environ, static_only=True, on_event=journal.on_event
+            package, inputs, options, argv=argv, environ=environ, static_only=True, on_event=note
         )
-        return Material(report=report, journal=tuple(journal.lines))
+        return Material(report=report, journal=tuple(journal))
     # Imported only where processes are started.
     from aotidoctor.runner.portable import make_runner
 
     outputs = ChildOutputs()
     with make_runner(environ=environ, preload=diagnose_package.early_modules(options), keep=outputs.keep) as runner:
         report = diagnose_package.diagnose(
-            package, inputs, options, argv=argv, environ=environ, on_event=journal.on_event, runner=runner
+            package, inputs, options, argv=argv, environ=environ, on_event=note, runner=runner
         )
-    return Material(report=report, outputs=outputs.texts, journal=tuple(journal.lines))
-
-
-def material_of_report(report: Report) -> Material:
-    """Make material of a report, with the tails of its runs as their outputs."""
-    outputs = {
-        f"{run.id}.{name}": text
-        for run in report.runs
-        for name, text in (("stdout", run.stdout_tail), ("stderr", run.stderr_tail))
-        if text
-    }
-    return Material(report=report, outputs=outputs)
+    return Material(report=report, outputs=outputs.texts, journal=tuple(journal))
 
 
 def with_saved_report(material: Material, path: str) -> Material:
@@ -396,6 +377,14 @@ def deliver_report(report: Report, path: Path, environ: Mapping[str, str], *, re
     """Write a report as a bundle (``--report bundle:FILE``) and return one line about it."""
     target = BundleTarget(path=path)
     check_target(target, (report.case.artifact.path, report.case.inputs_path))
-    bundle = deliver(material_of_report(report), BundleContents(redact=redact), target, environ, platform.node())
+    # The tails of its runs as their outputs.
+    outputs = {
+        f"{run.id}.{name}": text
+        for run in report.runs
+        for name, text in (("stdout", run.stdout_tail), ("stderr", run.stderr_tail))
+        if text
+    }
+    material = Material(report=report, outputs=outputs)
+    bundle = deliver(material, BundleContents(redact=redact), target, environ, platform.node())
     redaction = f"; the placeholders' map is {target.map_file}" if redact else ", not redacted"
     return f"wrote {path}: {len(bundle.members)} members, {len(bundle.data)} bytes{redaction}"

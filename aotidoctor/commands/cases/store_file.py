@@ -29,20 +29,7 @@ VERSION = 1
 APPLICATION = 0x414F5449
 # The tables: made in an empty file, refused in any other.
 _TABLES = (
-    """CREATE TABLE cases (
-        number INTEGER PRIMARY KEY, signature TEXT NOT NULL UNIQUE, family TEXT NOT NULL, cause TEXT NOT NULL,
-        stage TEXT NOT NULL, title TEXT NOT NULL, looked_like TEXT NOT NULL)""",
-    """CREATE TABLE sightings (
-        case_number INTEGER NOT NULL REFERENCES cases (number), key TEXT NOT NULL UNIQUE, at TEXT NOT NULL,
-        command TEXT NOT NULL, subject TEXT NOT NULL, package TEXT NOT NULL, sha256 TEXT NOT NULL,
-        host_class TEXT NOT NULL, status TEXT NOT NULL, tool TEXT NOT NULL)""",
-    """CREATE TABLE notes (
-        case_number INTEGER NOT NULL REFERENCES cases (number), key TEXT NOT NULL UNIQUE, at TEXT NOT NULL,
-        text TEXT NOT NULL, solved INTEGER NOT NULL)""",
-    "CREATE INDEX cases_by_family ON cases (family)",
-    "CREATE INDEX sightings_by_case ON sightings (case_number, at)",
-    "CREATE INDEX notes_by_case ON notes (case_number, at)",
-    "CREATE VIRTUAL TABLE words USING fts5 (signature, cause, title, looked_like, subjects, notes)",
+    Path(__file__).with_name("store.sql").read_text(encoding="utf-8").partition("\n")[2].rstrip(";\n").split(";\n")
 )
 # What ANALYZE and tools that run it add.
 _STATISTICS = ("CREATE TABLE sqlite_stat1(tbl,idx,stat)", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)")

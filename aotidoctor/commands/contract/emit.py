@@ -1,10 +1,11 @@
 """Write the contract of a package as a Python module, a C++ header or a JSON Schema (``aotidoctor contract``).
 
 Python: ``validate_inputs(args, kwargs)`` in one file, with the standard library only; the fast check first, then
-``validator.py``, whose source is copied into it. C++: ``validate_inputs(inputs)`` over the tensors that the loader's
-``run`` takes, in their order, with ``validator.h``. JSON Schema: the calls as inputs documents of ``--inputs``; a
-tensor is ``{"tensor": {"dtype", "shape", "stride", "device"}}``, contiguous without ``stride``; ``layout``, ``conj``
-and ``neg`` may be added; relations between sizes, which a schema cannot state, are listed in ``x-relations``.
+``validator.py``, whose source is copied into it, and ``validator_end.txt``. C++: ``validate_inputs(inputs)`` over the
+tensors that the loader's ``run`` takes, in their order, with ``validator.h``. JSON Schema: the calls as inputs
+documents of ``--inputs``; a tensor is ``{"tensor": {"dtype", "shape", "stride", "device"}}``, contiguous without
+``stride``; ``layout``, ``conj`` and ``neg`` may be added; relations between sizes, which a schema cannot state, are
+listed in ``x-relations``.
 """
 
 from __future__ import annotations
@@ -253,30 +254,6 @@ def _cpp_quoted(text: str) -> str:
 # Python module.
 _COPIED = "# --- copied from here ---\n"
 _FAMILIES = {"tuple": "sequence", "list": "sequence", "structseq": "sequence"}
-_PYTHON_PUBLIC = '''
-def find_problems(args=(), kwargs=None, *, strict=False):
-    """All problems of a call, as a list of ContractError; empty if it is right. See validate_inputs."""
-    return _problems(_LEAVES, _SPEC, args, kwargs or {}, strict=strict)
-
-
-def validate_inputs(args=(), kwargs=None, *, strict=False):
-    """Raise ContractError for a call that the compiled code would compute wrongly, or not at all.
-
-    ``args`` and ``kwargs`` are those of the call: tensors of torch, or all of them arrays of numpy, which are judged as
-    if they were tensors on the device of the package. ``strict`` also refuses sizes outside the compiled ranges,
-    which are checked at run time only under AOTI_RUNTIME_CHECK_INPUTS=1.
-    """
-    if not strict:
-        for seen_as_right in (_fast_torch, _fast_numpy):
-            try:
-                if seen_as_right(args, kwargs or {}):
-                    return
-            except Exception:  # whatever it is, the judgement below says what is wrong with the call
-                continue
-    found = find_problems(args, kwargs, strict=strict)
-    if found:
-        raise found[0]
-'''
 
 
 def python_module(wanted: ShippableContract) -> str:
@@ -308,7 +285,7 @@ def python_module(wanted: ShippableContract) -> str:
             ")",
             f"_SPEC = ({_python_node(args)}, {_python_node(kwargs)})",
             *("", "", *fast_check(wanted, "torch"), "", "", *fast_check(wanted, "numpy"), ""),
-            _PYTHON_PUBLIC,
+            Path(__file__).with_name("validator_end.txt").read_text(encoding="utf-8"),
         ]
     )
 

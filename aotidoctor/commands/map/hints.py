@@ -89,9 +89,11 @@ def _copies(drawn: PackageMap) -> Iterator[MapHint]:
         if not _PRODUCTS.isdisjoint(call.name.split("_")):
             found += [writers[name] for name in call.reads if name in writers]
         for name in call.writes:
+            operators = set(call.operators)
+            copies = bool(operators & _COPIES) and operators <= _COPIES | _VIEWS
             weights = [buffers[one] for one in call.reads if buffers[one].role == "weight"]
             laid_out = any(_has_same_elements(buffers[name], one) for one in weights)
-            if call.kind in GENERATED and (laid_out or _only_copies(call)):
+            if call.kind in GENERATED and (laid_out or copies):
                 writers[name] = call.index
             else:
                 writers.pop(name, None)
@@ -112,11 +114,6 @@ def _copies(drawn: PackageMap) -> Iterator[MapHint]:
 def _has_same_elements(made: MapBuffer, weight: MapBuffer) -> bool:
     several = made.shape is not None and len(made.shape) > 1
     return several and weight.shape is not None and sorted(made.shape or ()) == sorted(weight.shape)
-
-
-def _only_copies(call: MapCall) -> bool:
-    names = set(call.operators)
-    return bool(names & _COPIES) and names <= _COPIES | _VIEWS
 
 
 def _tiny(drawn: PackageMap) -> Iterator[MapHint]:

@@ -17,7 +17,6 @@ from aotidoctor.localize.call_timeline import launched_name, static_calls
 from aotidoctor.localize.watched_values import first_diverging, read_watched, user_name
 from aotidoctor.model.answers import Acted, parse_answer
 from aotidoctor.model.case import Case
-from aotidoctor.model.contract import KernelCall
 from aotidoctor.model.jobs import Watch
 from aotidoctor.model.localization import BufferValues, KernelValues
 from aotidoctor.model.package_map import CallTime, MapBuffer, MapCall, MapRun, PackageMap
@@ -124,13 +123,10 @@ def _indices(case: Case, names: Sequence[str]) -> list[int | None]:
     """The places in the wrapper of the calls ``names`` of a run; None where it does not tell."""
     kernels = case.contract.kernels if case.contract is not None else ()
     places = {id(call): at for at, call in enumerate(kernels)}
-    if [_own_name(call) for call in kernels] == list(names):
+    custom = CallKind.CUSTOM.value
+    if [qualified_name(call.name) if call.kind == custom else call.name for call in kernels] == list(names):
         return list(range(len(kernels)))
     return [None if call is None else places[id(call)] for call in static_calls(case, names)]
-
-
-def _own_name(call: KernelCall) -> str:
-    return qualified_name(call.name) if call.kind == CallKind.CUSTOM.value else call.name
 
 
 def _with_states(case: Case, drawn: PackageMap, outcome: Outcome) -> PackageMap:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from aotidoctor.model import load_toml
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import Evidence
 from aotidoctor.model.inputs import MAPPINGS, Leaf, LeafValue, PlainValue, TensorDesc, Tree, child_path
@@ -23,25 +24,8 @@ from aotidoctor.version import __version__
 
 NAME = "repro.py"
 WIDTH = 110
-_LEAVES = "torch.utils._pytree.tree_leaves"
-# Lines after ``result = model(*args, **kwargs)`` that turn a silent fault into an exception.
-VERDICTS = {
-    "finite": (f'assert all(one.isfinite().all() for one in {_LEAVES}(result)), "NaN or Inf in the result"',),
-    "again": (
-        "again = model(*args, **kwargs)",
-        "torch.testing.assert_close(again, result, rtol=0, atol=0, equal_nan=True)",
-    ),
-    "treated": ("expected = model({treated})", "torch.testing.assert_close(result, expected, equal_nan=True)"),
-    "reference": (
-        'expected = torch.export.load(HERE / "exported.pt2").module()(*args, **kwargs)',
-        "torch.testing.assert_close(result, expected{tolerance})",
-    ),
-    "unchanged": ("torch.testing.assert_close((args, kwargs), before, rtol=0, atol=0, equal_nan=True)",),
-    "separate": (
-        f"places = [one.untyped_storage().data_ptr() for one in {_LEAVES}(result)]",
-        'assert len({{*places}}) == len(places), "results share memory"',
-    ),
-}
+_TEXTS = load_toml(Path(__file__).with_name("script_texts.toml").read_text(encoding="utf-8"))
+VERDICTS: Mapping[str, Sequence[str]] = _TEXTS["verdicts"]
 
 
 def quote_text(text: str) -> str:
@@ -317,19 +301,15 @@ class KnownFailure:
 # The note beside the script.
 README = "README.md"
 MARK = "<!-- aotidoctor repro -->"
-_FILES = {
-    "model.pt2": "the package; its generated sources may name files of the machine that compiled it",
-    "values.pt": "your tensors that the failure needs",
-    "exported.pt2": "the exported program",
-    "setup_ops.py": "your setup file, unchanged: review it before you share it",
-}
 
 
 def readme(made: Repro, cause: str) -> str:
     """The text of the note beside the script."""
     lines = [MARK, f"# A script that shows {cause}", "", f"    python {NAME}", ""]
     lines += [f"It ends with (N is any number): {made.ending}.", ""]
-    lines += [f"- `{name}`: {_FILES.get(name, 'an operator library')}" for name in made.files if name not in _OWN]
+    lines += [
+        f"- `{name}`: {_TEXTS['files'].get(name, 'an operator library')}" for name in made.files if name not in _OWN
+    ]
     lines += [f"- Inputs: {made.inputs}.", f"- Weights: {made.weights}."]
     lines += [f"- Environment set by the script: `{made.environment}`."] if made.environment else []
     lines += ["", f"Certified: {made.certified}. The script was run unchanged in a fresh interpreter, without the"]

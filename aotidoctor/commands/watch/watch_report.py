@@ -85,13 +85,6 @@ def add_output_findings(session: Session, output: ClassifiedOutput) -> Classifie
     return replace(output, evidence=added, diagnoses=log_diagnoses(added))
 
 
-def main_log_reading(outputs: Sequence[ClassifiedOutput]) -> LogReading | None:
-    """The reading that a report shows: the one with the most matches, stderr before stdout."""
-    return max(
-        (one.reading for one in outputs), key=lambda reading: (len(reading.matches), len(reading.events)), default=None
-    )
-
-
 def blame_input(session: Session, outcome: Outcome) -> Evidence | None:
     """Add the chain from the error message to an input to the session; its evidence, None if there is no chain."""
     if outcome.error is None or session.case.contract is None:
@@ -230,7 +223,10 @@ def report_on_program(
     session.runs.insert(0, outcome)
     session.add(watched_program.read(session.case, History(), outcome))
     outputs = [add_output_findings(session, one) for one in read_output(watched)]
-    main, chain = main_log_reading(outputs), blame_input(session, outcome)
+    # The reading with the most matches, stderr before stdout.
+    readings = (one.reading for one in outputs)
+    main = max(readings, key=lambda one: (len(one.matches), len(one.events)), default=None)
+    chain = blame_input(session, outcome)
     _add_native_stack(session, outcome)
     reasons = [("output", reason) for reason in unread_output(watched)]
     if watched.no_core and outcome.error is None and isinstance(watched.ending, Signalled):
