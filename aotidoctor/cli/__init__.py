@@ -11,6 +11,7 @@ that its own ``--help`` does not need them. ``@with_options`` of ``options.py`` 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,82 +20,7 @@ from aotidoctor.cli.lazy import CONTEXT, CommandEntry, group
 from aotidoctor.version import __version__
 
 # The examples at the end of a help, each of the command that it names.
-_EXAMPLES = """\
-aotidoctor run model.pt2 --inputs sample.pt
-aotidoctor run model.pt2 --generate --report md:report.md --json
-aotidoctor check model.pt2 --inputs sample.pt
-aotidoctor check model.pt2 -i sample.npz --fail-on warn -q
-aotidoctor localize model.pt2 --inputs sample.pt
-aotidoctor localize model.pt2 -i sample.pt --reference exported.pt2 --report md:place.md
-aotidoctor compare model.pt2 --inputs sample.pt --reference exported.pt2 --report json:report.json
-aotidoctor compare --from report.json --rtol 1e-3 --atol 0:1e-5
-aotidoctor map model.pt2 --inputs sample.pt -o map.html
-aotidoctor map model.pt2 -i sample.pt --reference exported.pt2 --report trace:trace.json
-aotidoctor classify crash.log
-kubectl logs my-pod | aotidoctor classify - --package model.pt2 --report md:case.md
-aotidoctor watch -- ./server --model model.pt2
-aotidoctor watch --rerun --report md:crash.md -- python serve.py
-aotidoctor explain
-aotidoctor explain segfault
-aotidoctor explain input-stride
-aotidoctor repro model.pt2 --inputs sample.pt -o repro
-aotidoctor repro model.pt2 -i sample.pt --from report.json --keep-weights
-aotidoctor minimize model.pt2 --inputs sample.pt --reference exported.pt2
-aotidoctor minimize model.pt2 -i sample.pt --reference exported.pt2 -o minimized --budget 1h
-aotidoctor bundle model.pt2 --inputs sample.pt --dry-run
-aotidoctor bundle model.pt2 --inputs sample.pt --run --log server.log -o case.zip
-aotidoctor analyze case.zip
-aotidoctor analyze report.json --format md
-aotidoctor diff works.json fails.json
-aotidoctor diff model.pt2 production-host.json --json
-aotidoctor cases --cases desk.sqlite
-aotidoctor cases --cause input-stride --json
-aotidoctor cases list --cases desk.sqlite --words 'strides batch'
-aotidoctor cases show 3 --cases desk.sqlite
-aotidoctor cases note 3 'call .contiguous() first' --solved --cases desk.sqlite
-aotidoctor cases export --cases desk.sqlite -o cases.json
-aotidoctor cases import cases.json --cases desk.sqlite
-aotidoctor cases merge other.sqlite --cases desk.sqlite
-aotidoctor verify exported.pt2
-aotidoctor verify exported.pt2 --setup ops.py --dynamic-shapes shapes.json --json
-aotidoctor contract model.pt2 --emit python -o model_inputs.py
-aotidoctor contract model.pt2 --emit cpp --reference exported.pt2 -o model_inputs.h
-aotidoctor sweep model.pt2 --reference exported.pt2
-aotidoctor sweep model.pt2 --budget 2m --report html:map.html --json
-aotidoctor compat model.pt2 --host debian-13 --torch 2.14
-aotidoctor compat *.pt2 --host production.json --host here --format md
-aotidoctor triton models/
-aotidoctor triton models/mlp --triton 26.05 --report md:serving.md
-aotidoctor triton names model.pt2
-aotidoctor triton names model.pt2 --triton 26.05 --json
-aotidoctor triton init model.pt2 > models/mlp/config.pbtxt
-aotidoctor triton init model.pt2 --max-batch-size 64 --naming forward -o models/mlp
-aotidoctor triton rehearse models/mlp --inputs sample.pt --triton 26.05
-aotidoctor triton rehearse models/mlp -i sample.pt --send INPUT__1=kwargs['mask']
-aotidoctor stamp model.pt2 --reference exported.pt2 -o stamped.pt2
-aotidoctor fix execstack model.pt2 -o fixed.pt2
-aotidoctor batch models/ -o results
-aotidoctor batch fleet.csv --host avx2.json --host avx512.json --command compat
-aotidoctor fleet results/ --report html:fleet.html
-aotidoctor fleet tonight/ --baseline yesterday/ --accepted accepted.toml --fail-on-new
-aotidoctor inspect model.pt2
-aotidoctor inspect model.pt2 --json
-aotidoctor env
-aotidoctor env --save host.json
-aotidoctor env --host debian-13
-aotidoctor demo
-aotidoctor web
-aotidoctor web --build site/
-aotidoctor mcp --root models
-aotidoctor mcp --root models --allow-run
-aotidoctor plugins
-aotidoctor plugins --json
-aotidoctor schema > report.schema.json
-source <(aotidoctor completion bash)
-aotidoctor completion fish > ~/.config/fish/completions/aotidoctor.fish
-aotidoctor man check | man -l -
-aotidoctor man -o ~/.local/share/man/man1
-"""
+_EXAMPLES = Path(__file__).with_name("examples.txt").read_text(encoding="utf-8").splitlines()
 
 
 def _with_examples(table: Mapping[str, CommandEntry], above: str = "") -> dict[str, CommandEntry]:
@@ -102,7 +28,7 @@ def _with_examples(table: Mapping[str, CommandEntry], above: str = "") -> dict[s
     found = {}
     for name, entry in table.items():
         command = f"aotidoctor {above}{name} "
-        lines = (line for line in _EXAMPLES.splitlines() if command in f"{line} ")
+        lines = (line for line in _EXAMPLES if command in f"{line} ")
         own = (line for line in lines if not any(f"{command}{word} " in line for word in entry.words))
         found[name] = entry._replace(examples=tuple(own))
     return found

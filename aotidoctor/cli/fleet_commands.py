@@ -67,9 +67,7 @@ Items = Annotated[
     typer.Argument(metavar="ITEM...", help="Packages, logs, bundles, folders, globs, or a manifest (.csv, .jsonl)."),
 ]
 CommandOption = Annotated[BatchCommand, typer.Option("--command", help="Command that examines each package.")]
-Output = Annotated[
-    str, typer.Option("--output", "-o", metavar="DIR", help="Folder for the results.", rich_help_panel=opt.OUTPUT)
-]
+Output = Annotated[str, opt.output("DIR", "Folder for the results.")]
 InputsPattern = Annotated[
     str | None, typer.Option(metavar="PATTERN", help="Path of the inputs of a package: {dir}/{stem}.inputs.pt.")
 ]
@@ -286,23 +284,10 @@ OnNew = Annotated[
     str | None,
     typer.Option("--on-new", metavar="CMD", help="Command to run for each new cluster, given as JSON on stdin."),
 ]
-StdoutFormat = Annotated[
-    FleetFormat | None, typer.Option("--format", help="Format of stdout. [default: rich]", rich_help_panel=opt.OUTPUT)
-]
-ReportTo = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--report",
-        metavar="FMT:PATH",
-        autocompletion=opt.offer(opt.known_formats),
-        help="Also write a file in a format (not rich); repeatable.",
-        rich_help_panel=opt.OUTPUT,
-    ),
-]
+ReportTo = Annotated[list[str] | None, opt.report_to("Also write a file in a format (not rich); repeatable.")]
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Show all rows of the tables.", rich_help_panel=opt.OUTPUT)
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdict.", rich_help_panel=opt.OUTPUT)]
 _RESULT_FILES = ("fleet.json", "results.jsonl")
 _FILE_FORMATS = tuple(one.value for one in FleetFormat if one is not FleetFormat.RICH)
 
@@ -314,10 +299,10 @@ def fleet(
     accepted: Accepted = None,
     fail_on_new: FailOnNew = False,
     on_new: OnNew = None,
-    format_: StdoutFormat = None,
+    format_: Annotated[FleetFormat | None, opt.FORMAT] = None,
     json: opt.Json = False,
     report: ReportTo = None,
-    quiet: Quiet = False,
+    quiet: opt.OnlyVerdict = False,
     verbose: Verbose = False,
     redact: opt.Redact = True,
 ) -> None:

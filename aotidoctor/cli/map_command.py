@@ -35,23 +35,14 @@ class MapFormat(str, enum.Enum):
 
 
 _OF_FILES = tuple(kind.value for kind in MapFormat if kind is not MapFormat.RICH)
-Formats = Annotated[
-    MapFormat | None, typer.Option("--format", help="Format of stdout. [default: rich]", rich_help_panel=opt.OUTPUT)
-]
 MapReports = Annotated[
     list[str] | None,
-    typer.Option(
-        "--report",
-        metavar="FMT:PATH",
-        autocompletion=opt.offer(lambda: _OF_FILES),
-        help="Also write json, html, trace (for Perfetto) or model-explorer (node data) to a file; repeatable.",
-        rich_help_panel=opt.OUTPUT,
+    opt.report_to(
+        "Also write json, html, trace (for Perfetto) or model-explorer (node data) to a file; repeatable.",
+        lambda: _OF_FILES,
     ),
 ]
-MapPage = Annotated[
-    str | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write the page to this file.", rich_help_panel=opt.OUTPUT),
-]
+MapPage = Annotated[str | None, opt.output("FILE", "Write the page to this file.")]
 Everything = Annotated[
     int, typer.Option("--verbose", "-v", count=True, help="Show all calls.", rich_help_panel=opt.OUTPUT)
 ]
@@ -66,7 +57,7 @@ def map_(
     reference: opt.Reference = None,
     wanted: Options,
     output: MapPage = None,
-    format_: Formats = None,
+    format_: Annotated[MapFormat | None, opt.FORMAT] = None,
     json: opt.Json = False,
     report: MapReports = None,
     verbose: Everything = 0,

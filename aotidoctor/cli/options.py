@@ -156,6 +156,20 @@ def _declare(name: str) -> OptionInfo:
     return found
 
 
+def output(metavar: str, text: str) -> OptionInfo:
+    """``--output`` of a command, with its help."""
+    found: OptionInfo = typer.Option("--output", "-o", metavar=metavar, help=text, rich_help_panel=OUTPUT)
+    return found
+
+
+def report_to(text: str, formats: Callable[[], Iterable[str]] = known_formats) -> OptionInfo:
+    """``--report`` of a command, with its help and the formats that completion offers."""
+    found: OptionInfo = typer.Option(
+        "--report", metavar="FMT:PATH", help=text, autocompletion=offer(formats), rich_help_panel=OUTPUT
+    )
+    return found
+
+
 Package = Annotated[str, typer.Argument(metavar="PACKAGE", help="The .pt2 file (or what should be one).")]
 _INPUTS = typer.Option(
     "--inputs", "-i", metavar="FILE", help="Inputs: .pt, .npz, .npy, .safetensors or .json.", rich_help_panel=CASE
@@ -183,12 +197,9 @@ Repeat = Annotated[int, _declare("repeat")]
 Plan = Annotated[
     bool, typer.Option("--plan", help="Print what would run and why, without running it.", rich_help_panel=PROBES)
 ]
-FormatOption = Annotated[
-    Format | None, typer.Option("--format", help="Format of stdout. [default: rich]", rich_help_panel=OUTPUT)
-]
-PageFormatOption = Annotated[
-    PageFormat | None, typer.Option("--format", help="Format of stdout. [default: rich]", rich_help_panel=OUTPUT)
-]
+FORMAT: OptionInfo = typer.Option("--format", help="Format of stdout. [default: rich]", rich_help_panel=OUTPUT)
+FormatOption = Annotated[Format | None, FORMAT]
+PageFormatOption = Annotated[PageFormat | None, FORMAT]
 For = Annotated[
     IssueForm,
     typer.Option(
@@ -198,24 +209,10 @@ For = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Same as --format json.", rich_help_panel=OUTPUT)]
 ReportTo = Annotated[
     list[str] | None,
-    typer.Option(
-        "--report",
-        metavar="FMT:PATH",
-        help="Also write a report (json, md, html, sarif, junit, github), a bundle:FILE or a repro:DIR; repeatable.",
-        autocompletion=offer(known_formats),
-        rich_help_panel=OUTPUT,
-    ),
+    report_to("Also write a report (json, md, html, sarif, junit, github), a bundle:FILE or a repro:DIR; repeatable."),
 ]
-OutputDir = Annotated[
-    str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="DIR",
-        help="Also write report.json and report.md to this folder.",
-        rich_help_panel=OUTPUT,
-    ),
-]
+OutputDir = Annotated[str | None, output("DIR", "Also write report.json and report.md to this folder.")]
+OnlyVerdict = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdict.", rich_help_panel=OUTPUT)]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show only the verdict, without progress.", rich_help_panel=OUTPUT)
 ]

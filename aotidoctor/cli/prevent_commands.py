@@ -103,10 +103,7 @@ Emit = Annotated[
     ContractFormat,
     typer.Option("--emit", help="A Python module, a JSON Schema, a C++ header, or Triton's config.pbtxt."),
 ]
-ContractOutput = Annotated[
-    str | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Output file. [default: stdout]", rich_help_panel=opt.OUTPUT),
-]
+ContractOutput = Annotated[str | None, opt.output("FILE", "Output file. [default: stdout]")]
 
 
 @with_fetched_urls("package", "inputs", "reference")
@@ -149,19 +146,7 @@ class SweepFormat(str, enum.Enum):
     HTML = "html"
 
 
-FormatOption = Annotated[
-    SweepFormat | None, typer.Option("--format", help="Format of stdout. [default: rich]", rich_help_panel=opt.OUTPUT)
-]
-ReportTo = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--report",
-        metavar="FMT:PATH",
-        autocompletion=opt.offer(opt.known_formats),
-        help="Also write json, md or html to a file; repeatable.",
-        rich_help_panel=opt.OUTPUT,
-    ),
-]
+ReportTo = Annotated[list[str] | None, opt.report_to("Also write json, md or html to a file; repeatable.")]
 SweepBudget = Annotated[
     float, typer.Option(parser=opt.duration, metavar="TIME", help="Time limit of the whole command.")
 ]
@@ -183,7 +168,7 @@ def sweep(
     calls: Calls = None,
     wanted: Options,
     fail_on: opt.FailOnOption = FailOn.ERROR,
-    format_: FormatOption = None,
+    format_: Annotated[SweepFormat | None, opt.FORMAT] = None,
     json: opt.Json = False,
     report: ReportTo = None,
     quiet: opt.Quiet = False,
@@ -292,9 +277,7 @@ STAMP_SCHEMA = "aotidoctor.stamped/1"
 Exported = Annotated[
     str, typer.Option("--reference", metavar="FILE", help="The program that the package was compiled from.")
 ]
-StampOutput = Annotated[
-    str, typer.Option("--output", "-o", metavar="FILE", help="Path of the stamped copy.", rich_help_panel=opt.OUTPUT)
-]
+StampOutput = Annotated[str, opt.output("FILE", "Path of the stamped copy.")]
 
 
 @with_fetched_urls("package", "exported")
@@ -338,9 +321,7 @@ Name = Annotated[
         autocompletion=opt.offer(lambda: ("execstack",)),
     ),
 ]
-FixOutput = Annotated[
-    str, typer.Option("--output", "-o", metavar="FILE", help="Path of the repaired copy.", rich_help_panel=opt.OUTPUT)
-]
+FixOutput = Annotated[str, opt.output("FILE", "Path of the repaired copy.")]
 
 
 @with_fetched_urls("package")
@@ -365,16 +346,7 @@ _MINIMIZE_BUDGET = 1800.0
 ReferenceProgram = Annotated[
     str, typer.Option("--reference", metavar="FILE", help="The exported program behind the package.")
 ]
-Folder = Annotated[
-    Path,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="DIR",
-        help="Folder for the result; an unfinished search in it continues.",
-        rich_help_panel=opt.OUTPUT,
-    ),
-]
+Folder = Annotated[Path, opt.output("DIR", "Folder for the result; an unfinished search in it continues.")]
 MinimizeBudget = Annotated[float, typer.Option(parser=opt.duration, metavar="TIME", help="Time limit of the search.")]
 Repro = Annotated[bool, typer.Option("--repro/--no-repro", help="Also write a script that fails in the same way.")]
 

@@ -45,10 +45,7 @@ if TYPE_CHECKING:
     from aotidoctor.model.fleet import DocumentComparison
 
 
-Folder = Annotated[
-    Path,
-    typer.Option("--output", "-o", metavar="DIR", help="Folder to write the script to.", rich_help_panel=opt.OUTPUT),
-]
+Folder = Annotated[Path, opt.output("DIR", "Folder to write the script to.")]
 ReproFrom = Annotated[
     str | None,
     typer.Option("--from", metavar="REPORT", help="Use this JSON report of the case instead of a new diagnosis."),
@@ -108,16 +105,7 @@ class Include(str, enum.Enum):
     PACKAGE = "package"
 
 
-BundleOutput = Annotated[
-    str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Bundle to write. [default: PACKAGE.bundle.zip, here]",
-        rich_help_panel=opt.OUTPUT,
-    ),
-]
+BundleOutput = Annotated[str | None, opt.output("FILE", "Bundle to write. [default: PACKAGE.bundle.zip, here]")]
 Run = Annotated[bool, typer.Option("--run", help="Run the package, as `run` does. Default: check it only.")]
 BundleFrom = Annotated[str | None, typer.Option("--from", metavar="REPORT", help="Send this saved JSON report.")]
 Log = Annotated[list[str] | None, typer.Option("--log", metavar="FILE", help="Also send this log; repeatable.")]
@@ -261,7 +249,6 @@ One = Annotated[str, typer.Argument(metavar="A", help=_KINDS, autocompletion=opt
 OtherSide = Annotated[
     str, typer.Argument(metavar="B", help="What to compare with A; if one of the two fails, that one.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdict.", rich_help_panel=opt.OUTPUT)]
 Verbose = Annotated[
     bool,
     typer.Option("--verbose", "-v", help="Also list minor differences and unknown facts.", rich_help_panel=opt.OUTPUT),
@@ -275,7 +262,7 @@ def diff(
     *,
     format_: opt.PageFormatOption = None,
     json: opt.Json = False,
-    quiet: Quiet = False,
+    quiet: opt.OnlyVerdict = False,
     verbose: Verbose = False,
     redact: opt.Redact = True,
 ) -> None:
@@ -360,12 +347,7 @@ Most = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Show at 
 Which = Annotated[str, typer.Argument(metavar="CASE", help="Number or signature of a case.")]
 Text = Annotated[str, typer.Argument(metavar="TEXT", help="Text of the note; - reads standard input.")]
 Solved = Annotated[bool, typer.Option("--solved", help="Mark as the solution: reports of the same failure show it.")]
-CasesOutput = Annotated[
-    str | None,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="Write to this file instead of stdout.", rich_help_panel=opt.OUTPUT
-    ),
-]
+CasesOutput = Annotated[str | None, opt.output("FILE", "Write to this file instead of stdout.")]
 Document = Annotated[str, typer.Argument(metavar="FILE", help="A file written by `cases export`.")]
 OtherStore = Annotated[str, typer.Argument(metavar="OTHER", help="The other store, opened read-only.")]
 _LONGEST_NOTE = 10_000

@@ -96,16 +96,7 @@ MaxBatchSize = Annotated[
     int, typer.Option("--max-batch-size", min=0, metavar="N", help="Largest batch; 0: no batching.")
 ]
 NamingOption = Annotated[Naming, typer.Option("--naming", help="INPUT__0, or ARGS[0] where that is safe.")]
-Output = Annotated[
-    str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="PATH",
-        help="File or folder to write to. [default: stdout]",
-        rich_help_panel=opt.OUTPUT,
-    ),
-]
+Output = Annotated[str | None, opt.output("PATH", "File or folder to write to. [default: stdout]")]
 ReportFormat = Annotated[
     Format | None,
     typer.Option("--format", help="Show the report on the config instead of the config.", rich_help_panel=opt.OUTPUT),
