@@ -18,7 +18,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import field
 from functools import partial
 from io import StringIO, TextIOWrapper
 from pathlib import Path
@@ -46,81 +45,6 @@ from aotidoctor.version import __version__
 # Formats of a report by name.
 # Commands that ask every static check, and what starts the codes of those that one asks some of.
 _ALL, _ARTIFACT = frozenset(("run", "check", "localize", "compare", "analyze")), "AD-ART"
-
-
-@record
-class RenderOptions:
-    """Parameters of a format: severity that fails, issue form, folder of the repro, detail, environment."""
-
-    fail_on: str = "error"
-    form: str = "generic"
-    repro: str | None = None
-    detail: int = 0
-    environ: Mapping[str, str] = field(default_factory=dict)
-
-
-Render = Callable[[Report, RenderOptions], str]
-
-
-def _json(report: Report, _wanted: RenderOptions) -> str:
-    from aotidoctor.reports.json.json_report import render_json
-
-    return render_json(report)
-
-
-def _markdown(report: Report, wanted: RenderOptions) -> str:
-    """Or the issue form of a project, filled."""
-    if wanted.form != "generic":
-        from aotidoctor.reports.issue import render_issue as fill
-
-        return fill(report, wanted.form, wanted.repro)
-    from aotidoctor.reports.markdown import render_markdown
-
-    return render_markdown(report)
-
-
-def _html(report: Report, _wanted: RenderOptions) -> str:
-    from aotidoctor.reports.html.html_report import render_html
-
-    return render_html(report)
-
-
-def _sarif(report: Report, wanted: RenderOptions) -> str:
-    """With the manual's pages as help of the rules."""
-    from aotidoctor.commands.explain import name_and_text
-    from aotidoctor.reports.sarif import render_sarif
-
-    return render_sarif(report, wanted.fail_on, name_and_text)
-
-
-def _junit(report: Report, wanted: RenderOptions) -> str:
-    """With the checks that passed."""
-    from aotidoctor.reports.junit import render_junit
-
-    return render_junit(report, wanted.fail_on, _names_by_code(report))
-
-
-def _github(report: Report, _wanted: RenderOptions) -> str:
-    from aotidoctor.reports.github import render_github
-
-    return render_github(report)
-
-
-def _rich(report: Report, wanted: RenderOptions) -> str:
-    from aotidoctor.reports.terminal.terminal_report import terminal_text
-
-    return terminal_text(report, stream=sys.stdout or StringIO(), environ=wanted.environ, detail=wanted.detail)
-
-
-FORMATS: Mapping[str, Render] = {
-    "rich": _rich,
-    "md": _markdown,
-    "json": _json,
-    "html": _html,
-    "sarif": _sarif,
-    "junit": _junit,
-    "github": _github,
-}
 
 
 def _names_by_code(report: Report) -> dict[str, str]:
@@ -238,11 +162,45 @@ def page_format(given: PageFormat | None, *, json: bool) -> PageFormat:
 
 def render_report(report: Report, kind: Format, show: Show, environ: Mapping[str, str]) -> str:
     """``report`` in a format, of a bounded size."""
-    repro = next((str(path) for name, path in show.extras if name == "repro"), None)
-    wanted = RenderOptions(
-        fail_on=show.fail_on.value, form=show.form.value, repro=repro, detail=show.detail, environ=environ
-    )
-    return limit_report(report, lambda short: FORMATS[kind.value](short, wanted))
+    return limit_report(report, lambda short: _render(short, kind, show, environ))
+
+
+def _render(report: Report, kind: Format, show: Show, environ: Mapping[str, str]) -> str:
+    match kind:
+        case Format.RICH:
+            from aotidoctor.reports.terminal.terminal_report import terminal_text
+
+            return terminal_text(report, stream=sys.stdout or StringIO(), environ=environ, detail=show.detail)
+        case Format.MD if show.form is not IssueForm.GENERIC:
+            from aotidoctor.reports.issue import render_issue
+
+            repro = next((str(path) for name, path in show.extras if name == "repro"), None)
+            return render_issue(report, show.form.value, repro)
+        case Format.MD:
+            from aotidoctor.reports.markdown import render_markdown
+
+            return render_markdown(report)
+        case Format.JSON:
+            from aotidoctor.reports.json.json_report import render_json
+
+            return render_json(report)
+        case Format.HTML:
+            from aotidoctor.reports.html.html_report import render_html
+
+            return render_html(report)
+        case Format.SARIF:
+            from aotidoctor.commands.explain import name_and_text
+            from aotidoctor.reports.sarif import render_sarif
+
+            return render_sarif(report, show.fail_on.value, name_and_text)
+        case Format.JUNIT:
+            from aotidoctor.reports.junit import render_junit
+
+            return render_junit(report, show.fail_on.value, _names_by_code(report))
+        case Format.GITHUB:
+            from aotidoctor.reports.github import render_github
+
+            return render_github(report)
 
 
 def render_documents(report: Report, show: Show, environ: Mapping[str, str]) -> list[tuple[Path | None, str]]:

@@ -165,20 +165,18 @@ def render_oneline(report: Report) -> str:
     """Verdict and path."""
     return f"{report.verdict} {report.case.artifact.path}\\n"
 '''
-RENDER = """def _oneline(report: Report, _wanted: RenderOptions) -> str:
-    from aotidoctor.reports.oneline import render_oneline
+RENDER = """        case Format.ONELINE:
+            from aotidoctor.reports.oneline import render_oneline
 
-    return render_oneline(report)
-
-
+            return render_oneline(report)
 """
 
 
 def test_a_report_format(tree, tmp_path):
     place = "aotidoctor/cli/document_output.py"
     tree.write("aotidoctor/reports/oneline.py", FORMAT)
-    tree.replace(place, "FORMATS: Mapping", f"{RENDER}FORMATS: Mapping")
-    tree.replace(place, '    "github": _github,\n', '    "github": _github,\n    "oneline": _oneline,\n')
+    github = "        case Format.GITHUB:\n"
+    tree.replace(place, github, f"{RENDER}{github}")
     tree.replace(place, '    GITHUB = "github"\n', '    GITHUB = "github"\n    ONELINE = "oneline"\n')
     package = tmp_path / "model.pt2"
     shutil.copyfile(PACKAGE, package)

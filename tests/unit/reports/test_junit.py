@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aotidoctor.cli.document_output import FORMATS, RenderOptions
+from aotidoctor.cli.document_output import Format, Show, render_report
 from aotidoctor.model.evidence import Evidence, NotChecked, Severity
 from aotidoctor.reports import junit
 from tests.unit.reports import builders
@@ -97,13 +97,15 @@ def test_an_examination_that_did_not_take_place_is_one_error():
 
 
 def test_checks_that_passed_are_named():
-    found = outcomes(ET.fromstring(FORMATS["junit"](builders.healthy(), RenderOptions()).encode()).find("testsuite"))
+    found = outcomes(
+        ET.fromstring(render_report(builders.healthy(), Format.JUNIT, Show(), {}).encode()).find("testsuite")
+    )
     assert found["AD-IN-014 input_stride"] == "passed"
     assert len(found) > 40
-    few = FORMATS["junit"](builders.inspected(), RenderOptions())
+    few = render_report(builders.inspected(), Format.JUNIT, Show(), {})
     assert "AD-ART-001" in few
     assert "AD-IN-014" not in few
-    assert "AD-ART-001" not in FORMATS["junit"](builders.environment(), RenderOptions())
+    assert "AD-ART-001" not in render_report(builders.environment(), Format.JUNIT, Show(), {})
 
 
 @settings(max_examples=40)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aotidoctor.cli.document_output import FORMATS, RenderOptions
+from aotidoctor.cli.document_output import Format, Show, render_report
 from aotidoctor.model.evidence import Evidence, FileSource, NotChecked, RunSource, Severity
 from aotidoctor.model.localization import Frame, Localization
 from aotidoctor.model.report import Remedy
@@ -149,7 +149,7 @@ def test_the_fingerprint_is_that_of_the_fault_not_of_the_run():
 
 
 def test_help_is_the_manual():
-    run = json.loads(FORMATS["sarif"](builders.misleading(), RenderOptions()))["runs"][0]
+    run = json.loads(render_report(builders.misleading(), Format.SARIF, Show(), {}))["runs"][0]
     rules = {rule["id"]: rule for rule in run["tool"]["driver"]["rules"]}
     assert "What it does" in rules["AD-IN-010"]["help"]["text"]
     assert "## What happened" in rules["input-dtype"]["help"]["markdown"]
