@@ -17,12 +17,12 @@ from dataclasses import replace
 
 from aotidoctor.logs.forms import message_forms
 from aotidoctor.logs.harmless import has_mark, telling_part, without_denials
-from aotidoctor.logs.lines import LogLine, decode_line, expressions, level_of
+from aotidoctor.logs.lines import LogLine, any_of, decode_line, expressions, level_of
 from aotidoctor.logs.origins import is_prose, match_origin
 from aotidoctor.logs.patterns import LogFailure, lines_failure, message_failure
 
 # Everyday words: plain ones, any complaint, codes.
-FAILS = re.compile("|".join(expressions("failures")))
+FAILS = any_of("failures")
 
 
 def _as_words(table: Sequence[str]) -> re.Pattern[str]:
@@ -31,18 +31,7 @@ def _as_words(table: Sequence[str]) -> re.Pattern[str]:
 
 COMPLAINS, INFORMAL = _as_words(expressions("complaints")), _as_words(expressions("informal"))
 # Signs that are no English words: statuses of servers, exceptions of C++, stacks of Go.
-CODES = re.compile(
-    r"\b(?:INTERNAL|UNAVAILABLE|ABORTED|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED|FAILED_PRECONDITION|UNIMPLEMENTED)\b"
-    r"|\b(?:GET|POST|PUT|PATCH|DELETE) \S{1,400} (?:HTTP/[\d.]{1,3}\"? )?[45]\d\d\b"
-    r"|\bHTTP(?:/[\d.]{1,3}\"?)? [45]\d\d\b|\bSTATUS_(?!SUCCESS|OK|CODE)[A-Z]{3}[A-Z_]{1,40}\b"
-    r"|^\W{0,4}(?:(?:status|signal|rc|ret|code)\W{0,3}-?[1-9]\d{0,9}|-[1-9]\d{2,9}|EOF|Assertion)\W{0,4}$"
-    r"|\b(?:Exited|Restarting) \([1-9]\d{0,9}\)|\b(?:unhealthy|NotReady|Evicted|ErrImage\w{1,20}|DeadlineExceeded)\b"
-    r"|\bE(?:CONN(?:RESET|REFUSED|ABORTED)|NO(?:ENT|MEM|SPC|SYS|DEV|TCONN|TDIR)|ACCES|PIPE|TIMEDOUT|INVAL|PERM|EXIST"
-    r"|BUSY|MFILE|NFILE|ADDRINUSE|HOSTUNREACH|ISDIR)\b|\bBadZipFile\b|\b(?:pc|lr) ?: ?0x|>>> referenced by"
-    r"|\bstd::\w{0,30}(?:error|exception|alloc|range|argument|cast|call)\b|\bgoroutine \d{1,9} \["
-    r"|^\W{0,4}(?:what\(\):\s{0,4})?(?:sto[ildf]{1,3}|(?:unordered_)?map::at|vector::\S{1,40}|basic_string\S{0,60})"
-    r"(?:$|[ :])"
-)
+CODES = any_of("codes")
 
 
 # Numbers.
@@ -67,13 +56,7 @@ def within_tolerance(text: str) -> bool | None:
 # In up to so many lines any complaint counts; in more of them a plain word of failure does, or any at the end.
 _FEW, _END = 10, 6
 # Values: numbers that are none, and comparisons that did not hold.
-_VALUES = re.compile(
-    r"(?i:(?<![\w.-])[-+]?(?:nan|inf(?:inity)?)(?=[\s,\])|;%]|\.\s|\.?$))"
-    r"|\b(?:has_?nan|has_?inf|isnan|isinf|any_?nan)\w{0,20}\W{1,4}True\b|^\W{0,3}False\W{0,3}$"
-    r"|(?i:\b(?:(?:has|any|is|contains|num|n|found|total)_?)?nans?(?:_?(?:count|values|steps))?['\"]?\s?[=:]\s?"
-    r"(?:[1-9]\d{0,12}(?![.\d])|true\b))"
-    r"|(?i:\b\w{0,20}loss['\"]?\s?[:=]\s?['\"]-?(?:nan|inf)['\"])"
-)
+_VALUES = any_of("values")
 # A question about values in an interactive session, and the answer below it.
 _QUESTION, _YES = re.compile(r"^(?:>>>|In \[\d{1,5}\]:) .{0,300}\bis(?:nan|inf)\("), re.compile(r"\bTrue\b")
 _EVERYDAY = re.compile(
@@ -91,23 +74,14 @@ _DESCRIBES = re.compile(
 # pytest's line for an assertion without a message.
 _ASSERTS = re.compile(rb"E\s+assert ")
 # Stacks without the failure that they belong to.
-_STACK = re.compile(
-    r"^\W{0,12}frame #\d+: |^\W{0,12}#\d+ pc [0-9a-f]{6}|^\W{0,12}stack backtrace:"
-    r"|^\s{0,12}at [\w.$<>/]{3,200}\([\w$.]{1,80}(?::\d{1,6})?\)$"
-    r"|^\W{0,4}Thread (?:\S{1,40} )?\((?:idle|active)[^)]{0,20}\)"
-    r"|^\s{0,8}#?\d{1,3}\s{1,4}(?:\S{2,60}\s{1,20})?0x[0-9a-f]{6,16} "
-)
+_STACK = any_of("stacks")
 # A place: of a failure, unless the log has warnings.
 _PLACE = re.compile(r"^\s*File \"[^\"]+\", line \d")
 _WARNS = re.compile(
     r"(?i:\b(?:may|might) (?:not )?be\b|warn"
     r"|deprecat|info\b|debug\b|skipp|optional|fallback|(?<!\.)default)|\b[VIW]\d{4}\b"
 )
-_SUCCEEDS = re.compile(
-    r"(?i:(?<!un)(?<!\b0 )success"
-    r"|(?<!not )(?<!never )(?<!to be )\b(?:passed|done|completed?|finished(?! at\b)|ok|saved|ready)\b"
-    r"|up[ -]to[ -]date|recovered|100 ?%)"
-)
+_SUCCEEDS = any_of("successes")
 _WARNING = re.compile(r"(?i:\bwarn(?:ing)?\b)")
 # Connections to others that broke.
 _BROKEN = re.compile(
@@ -115,11 +89,7 @@ _BROKEN = re.compile(
     r"|\blost (?:the )?connection\b)"
 )
 # The beginning of news.
-_PROGRESS = re.compile(
-    r"[^A-Za-z]{0,40}(?:\w+ing|\w+ed|Using|To|Use|Note|Tip|Hint|pip3?|python3?|import|from)\b|^[$>#]|.*[:=][ ]?\d"
-    r"|.*\d\s?(?:[mun]?s|x|%|[MGK]i?B|it/s|tokens?/s)\b"
-    r"|.*\b(?:enabled|installed|loaded|using|saved|written|version|found at)\b"
-)
+_PROGRESS = any_of("progress")
 _HEAD, _SENTENCE = 400, 3
 _QUIET = ("info", "warning")
 # A list of changes mentions failures that are over.

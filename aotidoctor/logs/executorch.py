@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from aotidoctor.logs.lines import any_of
 from aotidoctor.model.report import LogEvent
 
 # Its logger, its lines as Python shows them, the library that it unpacks, and the keys of its data.
@@ -15,15 +16,7 @@ RUNTIME = re.compile(
     rb"|for method \w{1,80} should be contiguous or channels-last"
 )
 # The callers of what failed, and the copy of the results, which waits for the kernels and reports their faults.
-PASSED_ON = re.compile(
-    r"Failed to (?:execute|load) method \S{1,200}, error:|Failed to get method names, error:|Failed to load header\.$"
-    r"|failed to retrieve method_meta for method|Init failed for backend \w+: 0x|XNNCompiler::compileModel failed: 0x"
-    r"|(?:KernelCall|CALL_DELEGATE execute) failed at instruction|^(?:\[method\.cpp:\d+\] )?arg \d{1,4} with type id"
-    r"|op__device_copy\.cpp:\d{1,6}\] Check failed|_d2h_copy: copy_device_to_host failed"
-    r"|Error (?:resizing tensor at|setting) input|Failed to allocate [^\n]{1,80}for buffer \d"
-    r"|In function \w+\(\), assert failed|(?:Loading|Execution) of method \S{1,200} failed with status"
-    r"|Failed to parse model file"
-)
+PASSED_ON = any_of("passed_on_by_executorch")
 _CODE = re.compile(
     r"(?:Failed to (?:(?:execute|load) method \S{1,200}, error|get method names, error|parse model file\S{0,200})"
     r"|failed to retrieve method_meta for method \S{1,200}, error|Init failed for backend \w{1,80}"

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from aotidoctor.logs.lines import LogLine
+from aotidoctor.logs.lines import LogLine, any_of
 from aotidoctor.logs.patterns import LogFailure
 from aotidoctor.model import load_toml
 from aotidoctor.model.report import LogMatch
@@ -124,41 +124,12 @@ def is_mention(found: LogFailure, head: LogLine) -> bool:
 
 
 # Signs of torch and of other programs.
-_MARK = re.compile(
-    r"(?i:\bc?torch|libtorch|pytorch|inductor|\baoti|triton(?!server)|\.pt2\b|executorch|xformers|flash_?attn|fbgemm|vllm|torchrec)"
-    r"|\bat::|\bc10\b|_Z\w{0,40}(?:3c10|2at\d|5torch)|\bTORCH_|Error in dlopen|FakeTensor|\baten\b"
-    # Words that only torch uses.
-    r"|\bmat[12]\b|non-singleton dim|is invalid for input of size|expects each tensor to be|probability tensor"
-    r"|must be Tensor, not|got \(\w{0,12}Tensor|Dimension out of range \(expected|indices for tensor of dim"
-    r"|of the active trace|\w{2,40}Backward\d|WorkNCCL|\bc10d\b|(?i:\bsglang)|gpu_memory_utilization|state_dict"
-    r"|\d-dimensional (?:input|weight|tensor)|\bATen\b|vectorized ISA|\bDim\.(?:AUTO|DYNAMIC)|\bdynamic_shapes\b"
-    r"|libc10|site-packages/nvidia/|Tensor(?:\[\])?\(a!\)|swap_constant|fold_state"
-    r"|(?:Runtime|Index|Value|Type)Error: [a-z]\w{1,40}\(\w{0,20}\): |batch1 and batch2|running_(?:mean|var)\b"
-    r"|split_with_sizes|symbolic sizes|SparseTensorImpl|channels_last|TORCH_LIBRARY|PytorchStream|CUBLAS_STATUS|CUDNN_"
-    r"|Tensor as element|to be true, but got false|Tried to allocate \d"
-    r"|ProcessGroup[A-Z]\w{2,8}\.[ch]pp|NCCL (?:WARN|error)"
-    r"|#ttg\.|\btt\.func\b"
-    r"|Compile package was created with|GuardManager check failed|\b(?:ViewAndMutationMeta|InputAliasInfo)\b"
-    r"|missing value for argument|invalid combination of arg|input batch_size|scalar type \w+;? but (?:found|got)"
-    # Operators that speak of their arguments, and the tracer of TorchScript.
-    r"|RuntimeError: [a-z][a-z\d_]{2,40}(?:\(\))?:? (?:[Ee]xpect\w{0,6} |input )|\btraced functions\b"
-    r"|\b(?:MPS|XPU|HPU|NPU|CUDA) (?:[Tt]ensors?|backend|framework)|AITemplate"
-    # The sources of tch-rs, as cargo keeps them.
-    r"|\btch-\d[\d.]{0,12}[/\\]src[/\\]"
-)
+_MARK = any_of("marks")
 # The words of every CUDA program: a sign in torch's form, if there is no sign of another program.
 _ANY = re.compile(r"(?:^|Error:? |what\(\): {1,4}|\] |> |: E? {0,8})CUDA error", re.MULTILINE)
 # Names of folders are the user's choice; a sign are those of installed packages, and files of torch.
 _PATH = re.compile(r"(?<![\w:/\\.])(?:~|\.{1,2}|\$\w{1,40}|[A-Za-z]:)?(?:[/\\][\w.+@%-]{1,120}){1,40}")
-_OF_PACKAGES = re.compile(
-    r"(?:site|dist)-packages|\.(?:so|dll|dylib|pt2?|pte|cubin|ptx|a|lib)(?:[.\d]{0,12}|$)"
-    r"|torch[/\\](?:_|csrc|lib|include|export|utils|nn|cuda|fx|onnx|jit|distributed|serialization|functional|autograd)"
-    r"|(?:torchinductor_\w{1,40}|torch_compile_cache|triton[/\\]cache|torch_extensions)[/\\]"
-    r"|pytorch[/\\](?:benchmarks|test|aten|third_party|tools|cmake)[/\\]"
-    r"|[/\\]tch-\d[\d.]{0,12}[/\\]src[/\\]"
-    r"|triton[/\\](?:compiler|language|runtime|backends|_C|ops)|(?:aten|c10|ATen)[/\\]"
-    r"|(?:vllm|sglang|executorch|xformers|flash_attn|fbgemm\w{0,8}|torchrec|torch\w{2,12})[/\\][\w/\\.-]{0,200}\.(?:py|cpp|cc|cu|h)"
-)
+_OF_PACKAGES = any_of("packages")
 _OTHER = re.compile(
     r"(?i:tensorflow|\bjax|\bxla\b|paddle|mxnet|\bcargo\b|rustc|\bnpm\b|node_modules|gradle|\bmaven|gstreamer|"
     r"opencv|\bqt[56]\b|unity|unreal|minecraft|\bjulia\b|\bruby\b|go build|dotnet|\.csproj|\bswift|flutter|\bcobol|"

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from aotidoctor.logs.assembly import Draft
 from aotidoctor.logs.executorch import PASSED_ON
-from aotidoctor.logs.lines import expressions
+from aotidoctor.logs.lines import any_of, expressions
 from aotidoctor.logs.patterns import LEAST_CONFIDENCE, LogFailure, is_certain_cause
 from aotidoctor.logs.prefilter import letters
 from aotidoctor.model.report import LogEvent, LogMatch
@@ -66,29 +66,10 @@ def stage_of(found: LogFailure) -> str:
     return next((stage for stage, words in _STAGES if words.search(text)), "")
 
 
-# Relations. Failures that pass another one on, or notice it.
-_WRAPPERS = re.compile(
-    r"API call failed at |CalledProcessError|CppCompileError|"
-    r"C\+\+ compile error|ChildFailedError|ProcessRaisedException|"
-    r"The following operation failed in the TorchScript interpreter|"
-    r"Loading outdated pt2 file|Failed to (?:compile|link) files|background workers? (?:are|is) no longer alive|"
-    r"terminate called (?:recursively|without)|Engine ?(?:Core)?.{0,200}(?:died|is dead)|See root cause above|"
-    r"Worker failed with error|DataLoader worker .* (?:killed|exited)|exited unexpectedly|"
-    r"returned non-zero exit status|remote process exited|Watchdog caught collective operation timeout|"
-    r"Connection (?:closed|reset) by (?:remote )?peer|"
-    r"^(?:Error: |ERROR: )?[\w ]{0,40}\b(?:failed(?: to start)?|aborting|giving up)\W*$"
-)
+# Relations.
+_WRAPPERS = any_of("wrappers")
 # Reports of supervisors and of the other ends of connections: that a process failed, and not why.
-_SUPERVISORS = re.compile(
-    r"EngineDeadError|(?i:root cause)|\b[Ww]orker\w*\b[^\n]{0,60}\b(?:died|is dead|was killed|crashed)\b|\bWorkerProc\b"
-    r"|Received sigquit from a child|Got fatal signal from|\bis already dead\b|BrokenProcessPool"
-    r"|Queue <[^\n]{1,200}> is closed|Ray(?:Actor|System|Task)?Error: The actor|ActorDiedError|WorkerCrashedError"
-    r"|OwnerDiedError|actor died unexpectedly|NCCL error: (?:unhandled|remote)|nccl(?:Unhandled|Remote|System)\w*Error"
-    r"|[Cc]onnection (?:closed|reset) by (?:remote )?peer|Connection(?:Reset|Aborted)Error|Broken(?:Pipe|Barrier)Error"
-    r"|heartbeat monitor|(?:[Kk]illing|[Tt]erminating|[Ss]hutting down)[^\n]{0,60}(?:process|worker|server|engine)"
-    r"|runner process has terminated|potential root causes|process (?:has )?(?:terminated|exited) unexpectedly"
-    r"|Engine ?(?:Core)?(?: \w+)? (?:failed|died|is dead)"
-)
+_SUPERVISORS = any_of("supervisors")
 _STICKY = re.compile(
     r"illegal memory access|device-side assert|misaligned address|unspecified launch failure|illegal instruction was|"
     r"uncorrectable ECC|hardware stack error|invalid program counter|address space conflict|cudaErrorIllegalAddress"

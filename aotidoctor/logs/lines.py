@@ -32,6 +32,11 @@ def expressions(name: str) -> list[str]:
     return [re.sub(r"@(\w+)@", lambda inner: "|".join(_tables()[inner[1]]), text) for text in _tables()[name]]
 
 
+def any_of(name: str) -> re.Pattern[str]:
+    """The expressions of the table ``name`` as one."""
+    return re.compile("|".join(expressions(name)))
+
+
 @dataclass(frozen=True, slots=True)
 class LogLine:
     """A line of a log: ``text`` without prefixes, from line ``number``.

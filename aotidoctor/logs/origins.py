@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from aotidoctor.logs.harmless import has_mark
+from aotidoctor.logs.lines import any_of
 from aotidoctor.logs.patterns import LogFailure, bound_repeats, literals_of, may_match
 from aotidoctor.model import load_toml
 from aotidoctor.model.evidence import FactValue
@@ -49,23 +50,9 @@ LEAST, MOST = 0.3, 0.6
 # In the table: a sign of torch, which other programs do not print.
 _TORCH = "@torch"
 # Frames of the compiler, the runtime or Triton; the place of others says nothing.
-_OWN = re.compile(
-    r"\btorch/_?(?:inductor|dynamo|export|functorch|higher_order_ops|fx|subclasses|decomp|refs|meta_registrations|ops\b"
-    r"|utils/_|utils/cpp_ext|serialization|cuda/__init|xpu/__init|prims)|/triton/|\btriton/(?:runtime|compiler|language|backends)"
-    r"|zipfile|AOTI|update_constant|UpdateConstant|swap_constant|run_const_fold|load_constants|DynamicLibrary"
-    r"|aoti_package|fused_"
-)
+_OWN = any_of("own_frames")
 # Frames in every call of a compiled function: what they called has failed.
-_PASSED = re.compile(
-    r"^(?:_fn|_call|__call__|compile_wrapper|wrapper|inner) \([^\n]{0,300}_dynamo/(?:eval_frame|external_utils|decor)"
-    r"|_aot_autograd/(?:runtime_wrappers|utils)\.py|_dynamo/backends/"
-    # Files that torch.compile wrote are read and checked here: nothing is traced.
-    r"|_dynamo/(?:aot_compile(?:_types)?|package|precompile_context)\.py"
-    r"|^forward \([^\n]{0,300}_functorch/aot_autograd\.py"
-    # The calls of a compiled model, and of what torch.compile compiled.
-    r"|^(?:__call__|optimized) \([^\n]{0,300}(?:export/pt2_archive/_package|_inductor/package/package|_export/)"
-    r"|^(?:__call__|run|_run_from_cache) \([^\n]{0,300}_inductor/(?:output_code|utils|codecache|compile_fx)\.py"
-)
+_PASSED = any_of("passed_frames")
 _ASSERTS = re.compile(r"(?:[\w.]{1,80}: ?)?AssertionError: \S")
 # For a missing module of another program, and for a user's interrupt, the place says nothing.
 _ABSENT = re.compile(r"No module named ['\"](?!torch|triton)")

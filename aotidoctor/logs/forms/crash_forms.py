@@ -9,21 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from aotidoctor.logs.lines import LogLine
+from aotidoctor.logs.lines import LogLine, any_of
 from aotidoctor.logs.patterns import LogFailure, end_below, lines_failure, message_failure, number_lines, read_message
 
 # How a process ended, as shells, launchers and CI systems report it: that it failed, not why.
-SIGNAL_START = re.compile(
-    r"Segmentation fault|\bAborted\b|Abort trap|Bus error|Illegal instruction|Floating point exception|core dumped|"
-    r"^(?:.*: line \d+: +\d+ )?Killed\b"
-    r"(?! (?:\w+ ){0,3}(?:process(?:es)?|jobs?|workers?|sessions?|servers?|containers?)\b)"
-    r"|exit(?:ed)? (?:with )?(?:exit )?(?:code|status)\b|[Ee]xit ?code|"
-    r"OOMKilled|died with <Signals|SIG(?:SEGV|ABRT|KILL|BUS|ILL|"
-    r"FPE|TERM)\b|signal: |[Tt]erminated by signal|\b[Ss]ignal:? (?:Some\()?\d+"
-    # Shells print words of their own only behind the number of a process, or their name.
-    r"|^(?:.{0,200}: line \d{1,9}: +\d{1,9} |zsh: )"
-    r"(?:[Hh]angup|[Qq]uit|[Aa]larm clock|[Uu]ser(?: |-)defined signal|[Ff]loating point exception|[Bb]us error)\b"
-)
+SIGNAL_START = any_of("signals")
 # The words of the C library, which many programs print.
 SIGNALS = {
     "Segmentation fault": "SIGSEGV",
