@@ -13,7 +13,7 @@ from mkdocs.structure.files import File, Files
 from aotidoctor.cli import COMMANDS
 from aotidoctor.cli.lazy import load
 from aotidoctor.commands import explain
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 
 ROOT = Path(__file__).parent.parent
 WRITTEN = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
@@ -52,7 +52,7 @@ def _reference() -> Iterator[tuple[str, str]]:
         yield name, "\n".join(lines) + "\n"
     yield "symptoms", _symptoms()
     yield "commands", _commands()
-    text = json.dumps(load_schema("report"), indent=2)
+    text = json.dumps(schema(), indent=2)
     yield "schema", f"# Report schema\n\n`aotidoctor schema` prints it.\n\n```json\n{text}\n```\n"
 
 

@@ -160,9 +160,16 @@ Which = Annotated[Document, typer.Argument(metavar="[report|diff]", help="Which 
 def schema(document: Which = Document.REPORT) -> None:
     """Print the JSON Schema of the JSON report."""
     # `--help` does not need these.
-    from aotidoctor.reports.json.json_report import dump_json, load_schema
+    from aotidoctor.reports.json.json_report import dump_json
 
-    write_stdout(dump_json(load_schema(document.value)))
+    if document is Document.DIFF:
+        from aotidoctor.reports.json.schema import difference_schema
+
+        write_stdout(dump_json(difference_schema()))
+        return
+    from aotidoctor.reports.json.schema import schema as report_schema
+
+    write_stdout(dump_json(report_schema()))
 
 
 OnlyList = Annotated[bool, typer.Option("--list", help="Only list plugins; import nothing.")]

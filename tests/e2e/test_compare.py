@@ -13,7 +13,7 @@ import warm
 from foundry import edit
 from foundry.cases import Kit
 
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 
 pytestmark = pytest.mark.torch
 
@@ -22,7 +22,7 @@ def ask(*words: str | Path, command: str = "compare") -> tuple[int, dict]:
     """Exit status and report."""
     done = warm.command(command, *words, "--format", "json", "--no-redact")
     report = json.loads(done.stdout)
-    jsonschema.Draft202012Validator(load_schema("report")).validate(report)
+    jsonschema.Draft202012Validator(schema()).validate(report)
     return done.returncode, report
 
 

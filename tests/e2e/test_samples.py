@@ -10,7 +10,7 @@ import pytest
 import warm
 from foundry.cases import Kit
 
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 from tests.optional import optional
 
 torch = optional("torch")
@@ -22,7 +22,7 @@ def ask(command: str, *words: str | Path) -> dict:
     """The report of ``command``."""
     done = warm.command(command, *words, "--format", "json", "--no-redact")
     report = json.loads(done.stdout)
-    jsonschema.Draft202012Validator(load_schema("report")).validate(report)
+    jsonschema.Draft202012Validator(schema()).validate(report)
     return report
 
 

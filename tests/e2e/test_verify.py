@@ -16,7 +16,7 @@ from aotidoctor.model.errors import UsageError
 from aotidoctor.model.evidence import FileSource, Severity
 from aotidoctor.program.rules import BY_CODE, RULES
 from aotidoctor.reports.json import json_report as json_
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 from aotidoctor.reports.text import exit_status
 from tests.every import every
 
@@ -133,7 +133,7 @@ class TestReport:
     def test_the_report_fits_the_schema(self, runner, folder):
         jsonschema = pytest.importorskip("jsonschema")
         report = ask(runner, folder / "weight_renamed.pt2")
-        jsonschema.validate(json.loads(json_.render_json(report)), load_schema("report"))
+        jsonschema.validate(json.loads(json_.render_json(report)), schema())
         assert report.diagnoses[0].cause == "artifact-incomplete"
 
     @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 from tests.e2e.foundry.ops import python_op
 from tests.e2e.foundry.place import compiler_answers
 from tests.e2e.watched import build
@@ -46,7 +46,7 @@ class Seen:
         self.err = done.stderr.decode()
         self.report = json.loads(report.read_text()) if report.exists() else None
         if self.report is not None:
-            jsonschema.Draft202012Validator(load_schema("report")).validate(self.report)
+            jsonschema.Draft202012Validator(schema()).validate(self.report)
 
     @property
     def cause(self):

@@ -13,7 +13,7 @@ import pytest
 from aotidoctor.reports import github, issue, junit, markdown, sarif
 from aotidoctor.reports.html import html_report as html_
 from aotidoctor.reports.json import json_report as json_
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 from aotidoctor.reports.terminal import terminal_report as terminal
 from tests.unit.reports import builders
 
@@ -53,7 +53,7 @@ def test_golden(name, suffix):
 
 @pytest.mark.parametrize("path", sorted(HERE.glob("*.json")), ids=lambda path: path.stem)
 def test_golden_json_keeps_the_schema(path):
-    jsonschema.Draft202012Validator(load_schema("report")).validate(json.loads(path.read_text(encoding="utf-8")))
+    jsonschema.Draft202012Validator(schema()).validate(json.loads(path.read_text(encoding="utf-8")))
 
 
 def test_no_golden_file_is_left_over():

@@ -16,7 +16,7 @@ import pytest
 import aotidoctor
 from aotidoctor.commands.guard import failing_call, is_failure
 from aotidoctor.commands.live_inputs import split_arguments
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 from tests.waiting import soon
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ def run(tmp_path):
         assert not reports or soon(report.exists), done.stderr
         done.report = json.loads(report.read_text()) if report.exists() else None
         if done.report is not None:
-            jsonschema.Draft202012Validator(load_schema("report")).validate(done.report)
+            jsonschema.Draft202012Validator(schema()).validate(done.report)
         return done
 
     run.tmp = tmp_path / "tmp"

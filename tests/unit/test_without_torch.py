@@ -12,7 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 from tests.artifacts.packages import package_parts, write_zip
 from tests.unit.program.programs import write as write_program
 from tests.unit.triton.harness import MLP, ServingCase, lay_out
@@ -65,7 +65,7 @@ def test_the_blocker_blocks(ask, tmp_path):
 
 def test_inspect(ask, package):
     status, report = ask("inspect", package)
-    jsonschema.Draft202012Validator(load_schema("report")).validate(report)
+    jsonschema.Draft202012Validator(schema()).validate(report)
     assert (status, report["artifact"]["kind"]) == (0, "aoti-package")
     assert report["artifact"]["models"][0]["name"] == "model"
 
@@ -82,7 +82,7 @@ def test_check_reads_tensors(ask, package):
     inputs = Path(package).with_name("inputs.safetensors")
     inputs.write_bytes(struct.pack("<Q", len(header)) + header + bytes(8))
     _, report = ask("check", package, "--inputs", str(inputs))
-    jsonschema.Draft202012Validator(load_schema("report")).validate(report)
+    jsonschema.Draft202012Validator(schema()).validate(report)
     assert [leaf["dtype"] for leaf in report["inputs"]["leaves"]] == ["int32"]
 
 
@@ -113,7 +113,7 @@ def test_triton_without_its_schema(ask, tmp_path):
     assert (status, report["findings"][0]["code"]) == (1, "TRITON-R1")
     lay_out(ServingCase(name="good"), tmp_path / "good")
     status, report = ask("triton", str(tmp_path / "good"))
-    jsonschema.Draft202012Validator(load_schema("report")).validate(report)
+    jsonschema.Draft202012Validator(schema()).validate(report)
     assert status == 0
     (missing,) = [item for item in report["not_checked"] if item["code"] == "TRITON-R1"]
     assert "pip install 'aotidoctor[triton]'" in missing["reason"]
@@ -125,7 +125,7 @@ def test_verify_by_the_archive_alone(ask, package, tmp_path):
         specs[0]["parameter"]["parameter_name"] = "norm.wait"
 
     status, report = ask("verify", write_program(tmp_path / "good.pt2", "mlp"), "--against", package)
-    jsonschema.Draft202012Validator(load_schema("report")).validate(report)
+    jsonschema.Draft202012Validator(schema()).validate(report)
     # The package has no source to be compared by, and that was asked for.
     assert (status, [item["code"] for item in report["findings"]]) == (4, ["VERIFY-A06"])
     assert report["cannot_examine"].startswith("not compared with the package: ")

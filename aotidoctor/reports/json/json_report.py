@@ -3,17 +3,12 @@
 NaN and Inf become strings, lone surrogates become U+FFFD, what a terminal obeys is escaped, durations end in ``_s`` (a
 run's ``seconds`` excepted) and times are RFC 3339 UTC. Sources, symbol lists and other long things are left out or
 counted. Minor versions only add.
-
-``report.schema.json`` and ``diff.schema.json`` say which fields a reader may rely on. The rest is open: unknown fields
-are allowed everywhere, and the texts of enumerations that may grow (probes, codes, causes) are patterns or plain
-strings.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aotidoctor.model.artifact import Artifact, ArtifactKind, Metadata
@@ -352,12 +347,6 @@ def _source(source: Source | None) -> dict[str, object] | None:
             return {"run": run, "stream": stream, "line": line}
         case None:
             return None
-
-
-def load_schema(document: str) -> JsonObject:
-    """The JSON Schema (draft 2020-12) of ``document``: ``report`` or ``diff``."""
-    found: JsonObject = json.loads(Path(__file__).with_name(f"{document}.schema.json").read_text(encoding="utf-8"))
-    return found
 
 
 # A report that was written before, read back.

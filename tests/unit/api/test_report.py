@@ -18,7 +18,7 @@ import pytest
 import aotidoctor
 from aotidoctor.model import contract as contract_records
 from aotidoctor.model import report as report_records
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 
 CUDA = Path(__file__).parents[2] / "data" / "cuda" / "mlp.pt2"
 
@@ -49,7 +49,7 @@ def test_it_says_the_first_cause(missing):
 def test_formats(healthy, missing, tmp_path):
     for report in (healthy, missing):
         document = report.to_dict()
-        jsonschema.Draft202012Validator(load_schema("report")).validate(document)
+        jsonschema.Draft202012Validator(schema()).validate(document)
         assert document["verdict"] == report.verdict
         page = report.to_html(tmp_path / "deep" / "report.html")
         assert (tmp_path / "deep" / "report.html").read_text(encoding="utf-8") == page

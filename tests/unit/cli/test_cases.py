@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from aotidoctor.cli import build_app
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 
 LOG = "RuntimeError: Error(s) in loading: index out of bounds: 0 <= tmp7 < 100L\n"
 
@@ -44,7 +44,7 @@ def test_the_second_report_knows_of_the_first(log, store, by):
     assert first.exit_code == second.exit_code != 5
     assert "history" not in json.loads(first.stdout)
     document = json.loads(second.stdout)
-    jsonschema.validate(document, load_schema("report"))
+    jsonschema.validate(document, schema())
     assert (document["history"]["of"], document["history"]["count"]) == ("exact", 1)
     for kind in ("rich", "md", "html"):
         assert "Seen before" in call(*words, "--format", kind, env=env).stdout

@@ -21,7 +21,7 @@ from aotidoctor.cli.options import duration, size
 from aotidoctor.model.errors import CannotExamineError, UsageError
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.model.report import Event, EventKind
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 from tests.unit.reports import builders
 
 
@@ -50,7 +50,7 @@ def call(*words):
 
 def one_document(result):
     document = json.loads(result.stdout)
-    jsonschema.Draft202012Validator(load_schema("report")).validate(document)
+    jsonschema.Draft202012Validator(schema()).validate(document)
     return document
 
 
@@ -297,7 +297,7 @@ def test_inspect_and_env(pipeline):
 def test_schema_prints_the_schema():
     result = call("schema")
     assert result.exit_code == 0
-    assert json.loads(result.stdout) == load_schema("report")
+    assert json.loads(result.stdout) == schema()
 
 
 def test_every_command_has_help_with_an_example():

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from aotidoctor.cli import build_app
 from aotidoctor.model.case import GRID, Tolerance
 from aotidoctor.model.localization import Localization, OutputComparison
-from aotidoctor.reports.json.json_report import load_schema, render_json
+from aotidoctor.reports.json.json_report import render_json
+from aotidoctor.reports.json.schema import schema
 from tests.unit.cli.test_cli import pipeline  # noqa: F401 - a fixture
 from tests.unit.reports import builders
 
@@ -54,7 +55,7 @@ def saved(tmp_path):
 def judged(saved, *words):
     done = call("--from", str(saved), "--json", *words)
     document = json.loads(done.stdout)
-    jsonschema.Draft202012Validator(load_schema("report")).validate(document)
+    jsonschema.Draft202012Validator(schema()).validate(document)
     return done.exit_code, document
 
 

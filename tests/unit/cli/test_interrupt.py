@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from aotidoctor.interruption import SAME_REQUEST_S
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 
 CODE = """
 import sys, time
@@ -57,7 +57,7 @@ def test_interrupts(stubborn):
         assert out == b""
     else:
         report = json.loads(out)
-        jsonschema.Draft202012Validator(load_schema("report")).validate(report)
+        jsonschema.Draft202012Validator(schema()).validate(report)
         assert report["interrupted"] is True
 
 
@@ -83,7 +83,7 @@ __main__.main()
         out, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (128 + number, b"")
     report = json.loads(out)
-    jsonschema.Draft202012Validator(load_schema("report")).validate(report)
+    jsonschema.Draft202012Validator(schema()).validate(report)
     assert report["interrupted"] is True
     assert list(tmp_path.iterdir()) == []
 
@@ -111,7 +111,7 @@ def test_a_document_that_is_being_written_is_not_cut(unbuffered):
             process.send_signal(signal.SIGTERM)
             whole = first + stream.read()
     assert len(whole) > 2 * size
-    assert json.loads(whole) == json.loads(json.dumps(load_schema("report")))
+    assert json.loads(whole) == json.loads(json.dumps(schema()))
     assert process.returncode == 143
 
 

@@ -16,7 +16,7 @@ import pytest
 from aotidoctor.cli import execute
 from aotidoctor.model.errors import LimitReachedError
 from aotidoctor.model.inputs import MOST_LEAVES
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 from tests.artifacts.packages import LEAF, archive_parts, model_parts, wrapper_cpp
 from tests.artifacts.zips import Part, build_zip
 
@@ -62,7 +62,7 @@ def examined(*words, inputs=None):
     out, (status, seconds, memory, err) = done.stdout, json.loads(done.stderr)
     report = json.loads(out)
     assert "Traceback" not in err
-    jsonschema.Draft202012Validator(load_schema("report")).validate(report)
+    jsonschema.Draft202012Validator(schema()).validate(report)
     assert report["internal_error"] is None
     assert seconds < CPU_S
     assert memory < MEMORY

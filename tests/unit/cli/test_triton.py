@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from aotidoctor.cli import build_app
 from aotidoctor.commands import explain
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 from aotidoctor.triton.rules import RULES
 from tests.every import every
 from tests.unit.triton.cases_config import added
@@ -28,7 +28,7 @@ def call(*words):
 
 def report_of(result):
     document = json.loads(result.stdout)
-    jsonschema.Draft202012Validator(load_schema("report")).validate(document)
+    jsonschema.Draft202012Validator(schema()).validate(document)
     return document
 
 

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from aotidoctor.cli import build_app
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 from aotidoctor.triton.open_models import read_config
 from tests.unit.triton.harness import package
 from tests.unit.triton.specs import T, call, dic, repacked, spec
@@ -31,7 +31,7 @@ def test_names_as_json_follow_the_schema(run):
     result = run("names", package("odd_outputs"), "--triton", "26.05", "--json")
     assert result.exit_code == 0
     document = json.loads(result.stdout)
-    jsonschema.validate(document, load_schema("report"))
+    jsonschema.validate(document, schema())
     rows = document["names"]["outputs"]
     assert [(row["ordinal"], row["forward"], row["kind"], row["data_type"]) for row in rows[:3]] == [
         ("OUTPUT__0", "RESULT[y]", "tensor", "TYPE_FP32"),

@@ -14,7 +14,7 @@ from aotidoctor.model.case import Options
 from aotidoctor.reports import markdown
 from aotidoctor.reports.html import html_report as html
 from aotidoctor.reports.json import json_report as json_
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 from aotidoctor.reports.terminal import terminal_report as terminal
 from tests.artifacts.machines import with_every_vector_unit
 
@@ -50,7 +50,7 @@ def test_inspect_names_the_statement_and_the_checks_that_needed_it(package):
     assert f"line {unread.line}: {NEW}" in " ".join(terminal.plain_terminal_text(report).split())
     document = json.loads(json_.render_json(report))
     assert document["contract"]["unread"][0]["example"] == NEW
-    jsonschema.Draft202012Validator(load_schema("report")).validate(document)
+    jsonschema.Draft202012Validator(schema()).validate(document)
 
 
 @pytest.mark.parametrize(

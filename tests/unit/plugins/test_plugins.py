@@ -14,7 +14,7 @@ import pytest
 import aotidoctor
 from aotidoctor.plugins import discover, proxies
 from aotidoctor.plugins.discover import find_plugins
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 from aotidoctor.runner.own_command import PluginHost
 
 pytestmark = pytest.mark.slow
@@ -71,7 +71,7 @@ def call(*words, sites=(), cwd=None, **environ):
 def report(*words, sites=(), **more):
     done = call(*words, "--json", sites=sites, **more)
     document = json.loads(done.stdout)
-    jsonschema.Draft202012Validator(load_schema("report")).validate(document)
+    jsonschema.Draft202012Validator(schema()).validate(document)
     return document
 
 

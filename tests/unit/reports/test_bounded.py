@@ -11,7 +11,7 @@ import pytest
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.reports import text as size
 from aotidoctor.reports.json import json_report as json_
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 from aotidoctor.reports.text import CODE, limit_report
 from tests.unit.reports import builders
 from tests.unit.reports.test_controls import FORMATS
@@ -60,7 +60,7 @@ def test_what_is_cut_is_said(grown):
     report = grown(replace(builders.GOLDEN["bad_inputs"](), command="inspect"))
     assert len(json_.render_json(report)) > MOST
     document = json.loads(limit_report(report, json_.render_json))
-    jsonschema.validate(document, load_schema("report"))
+    jsonschema.validate(document, schema())
     (said,) = [item for item in document["not_checked"] if item["code"] == CODE]
     assert said["name"] == "report"
     assert ("findings" in said["reason"]) == (grown is not wide_contract)

@@ -10,7 +10,7 @@ import jsonschema
 from aotidoctor.model.localization import BufferValues, Frame, KernelValues, Localization, SourceLine, TimelineEntry
 from aotidoctor.reports import markdown
 from aotidoctor.reports.json import json_report as json_
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 from aotidoctor.reports.page import place_page
 from aotidoctor.reports.page.blocks import plain_words
 from aotidoctor.reports.page.place_page import kernel_value_rows
@@ -114,7 +114,7 @@ def test_without_a_stack_the_line_is_that_of_the_failed_check():
     for text in (plain_terminal_text(report, width=120), markdown.render_markdown(report)):
         assert "k.kernel.cpp:12" in text
         assert "b = c;" in text
-    jsonschema.validate(json.loads(json_.render_json(report)), load_schema("report"))
+    jsonschema.validate(json.loads(json_.render_json(report)), schema())
 
 
 def test_times_have_units_that_kernels_need():
@@ -141,7 +141,7 @@ def test_every_format_names_culprit_chain_line_and_address():
         for part in ("cpp_fused_log_1 (aten.log)", "aten.log at m.py:7", "b = c;", "0x0", "the null page", "buf1"):
             assert part in text, part
     whole = json.loads(json_.render_json(report))
-    jsonschema.validate(whole, load_schema("report"))
+    jsonschema.validate(whole, schema())
     document = whole["localization"]
     assert document["culprit"] == "cpp_fused_log_1 (aten.log)"
     assert document["values"][1]["buffers"][2]["nan"] == 3

@@ -17,7 +17,7 @@ from aotidoctor.model.errors import CannotExamineError
 from aotidoctor.model.evidence import Evidence, Severity
 from aotidoctor.reports import markdown
 from aotidoctor.reports.json import json_report as json_
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import schema
 from aotidoctor.reports.terminal import terminal_report as terminal
 from aotidoctor.reports.text import exit_status
 from aotidoctor.triage.open_case import open_case
@@ -40,7 +40,7 @@ def report(text, **more):
 def shown(made):
     """In every format for people, and valid as JSON."""
     document = json.loads(json_.render_json(made))
-    jsonschema.Draft202012Validator(load_schema("report")).validate(document)
+    jsonschema.Draft202012Validator(schema()).validate(document)
     return terminal.plain_terminal_text(made, width=100), markdown.render_markdown(made), document
 
 

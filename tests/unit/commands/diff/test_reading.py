@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from aotidoctor.cli import build_app
 from aotidoctor.commands.diff.document_values import DocumentNode
 from aotidoctor.model.errors import CannotExamineError
-from aotidoctor.reports.json.json_report import load_schema
+from aotidoctor.reports.json.schema import difference_schema
 from tests.unit.commands.diff.documents import compared, document, source
 from tests.unit.reports import builders
 
@@ -61,7 +61,7 @@ def test_the_json_document(works, fails):
     assert same["differences"] == []
 
 
-SCHEMA = load_schema("diff")
+SCHEMA = difference_schema()
 
 
 @pytest.mark.parametrize(
