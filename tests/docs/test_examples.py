@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import warm  # noqa: E402
 from test_readme import SESSIONS, _typed, demo_folder  # noqa: E402, F401
+from warm_python import python  # noqa: E402
 
 from tests.artifacts import precompiled  # noqa: E402
 
@@ -112,7 +113,10 @@ def workshop(demo_folder, tmp_path_factory):  # noqa: F811
         run("cases", "export", "--cases", "desk.sqlite", "-o", "cases.json")
         for night in ("results", "yesterday"):
             run("batch", "model.pt2", "separate_weights.pt2", "-o", night, "-q", "--jobs", "1")
+    weights = "import torch; torch.save(torch.export.load('exported.pt2').state_dict, 'a.pt')"
+    assert python(weights, cwd=place).returncode == 0
     for name, source in {
+        "b.pt": "a.pt",
         "sample.pt": "good.pt",
         "sample.npz": "sample.npz",
         "works.json": "report.json",
