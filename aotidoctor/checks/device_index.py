@@ -3,7 +3,8 @@
 What it does
     Compares the index of --device with the devices of this host, and with the index of the inputs. A package for the
     CPU takes no index at all. The plan of an ExecuTorch method has the index: it is compared with the devices of the
-    host, and with the one that its backend was given at the export.
+    host, and with the one that its backend was given at the export. Of several ranks
+    on one host, each needs a GPU of its own.
 
 Why it matters
     The CPU loader reports "Incorrect device passed to aoti_runner_cpu". A kernel on one GPU that receives a pointer
@@ -23,6 +24,7 @@ from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.package_facts import NO_MODEL, device_of, device_source
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import FileSource
+from aotidoctor.model.torch_names import LOCAL_RANKS
 
 FIND = Finder("AD-LOAD-004", "device_index")
 
@@ -46,6 +48,14 @@ def run(case: Case) -> Observations:
     if expected is not None:
         facts, source = {"index": index, "gpus": count}, device_source(case)
         yield FIND.error("index", "--device", observed=f"index {index}", expected=expected, source=source, facts=facts)
+    if device == "cuda" and index is None and (rank := _later_rank(case)) is not None:
+        yield FIND.warn(
+            "rank",
+            rank,
+            observed=f"{rank}={case.host.environment[rank]}, and no index: the first GPU, as all ranks of this host",
+            expected=f"cuda:{case.host.environment[rank]}, or one visible GPU for each rank",
+            source=device_source(case),
+        )
     if device == "cuda" and case.inputs is not None:
         used = f"cuda:{index or 0}"
         for path, tensor in case.inputs.tensors():
@@ -58,6 +68,17 @@ def run(case: Case) -> Observations:
                     source=FileSource(file=case.inputs.path) if case.inputs.path else None,
                     facts={"path": path, "device": tensor.device, "index": index or 0},
                 )
+
+
+def _later_rank(case: Case) -> str | None:
+    """The variable that makes this process not the first of its host, where it sees the GPUs of the others too."""
+    environ = case.host.environment
+    visible = environ.get("CUDA_VISIBLE_DEVICES")
+    if (visible is not None and "," not in visible) or len(case.host.gpus) == 1:
+        return None
+    return next(
+        (name for name in LOCAL_RANKS if environ.get(name, "0").isdecimal() and int(environ.get(name, "0"))), None
+    )
 
 
 def _of_plan(case: Case) -> Observations:

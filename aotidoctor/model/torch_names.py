@@ -134,8 +134,14 @@ _SETTINGS = {
     "setting": "NVIDIA_ NCCL_ TRITON_",
     "setting-threads": "OMP_ GOMP_ KMP_ MKL_",
     "setting-memory": "MALLOC_",
+    # The place of the process among those of torchrun, SLURM, Open MPI, MVAPICH and MPICH.
+    "setting-ranks": "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE SLURM_PROCID SLURM_LOCALID SLURM_NTASKS "
+    "OMPI_COMM_WORLD_ MV2_COMM_WORLD_ PMI_RANK PMI_SIZE",
 }
 VARIABLES: Mapping[str, str] = {prefix: name for name, prefixes in _SETTINGS.items() for prefix in prefixes.split()}
+
+LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK")
+"""The variables that number the processes of one host."""
 
 # Debug settings of AOTInductor and CUDA, and when each acts.
 CHECK_INPUTS, CPP_STACKS = "AOTI_RUNTIME_CHECK_INPUTS", "TORCH_SHOW_CPP_STACKTRACES"

@@ -92,3 +92,37 @@ def test_a_death_in_the_first_call(run, packages):
     assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "")
     assert done.report["diagnoses"][0]["cause"] == "weights-not-loaded"
     assert done.report["runs"][0]["signal"] == "SIGSEGV"
+
+
+RANKED = """
+import os, torch, aotidoctor
+torch.distributed.init_process_group("gloo")
+rank = torch.distributed.get_rank()
+try:
+    with aotidoctor.guard(inputs=(torch.ones(2),), report=f"json:rank{rank}.json", quiet=True):
+        total = torch.ones(1)
+        torch.distributed.all_reduce(total)
+        if rank == 1:
+            raise RuntimeError(f"CUDA error: an illegal memory access was encountered, {int(total)} ranks")
+except RuntimeError as error:
+    print("caught", error)
+torch.distributed.destroy_process_group()
+"""
+
+
+def test_a_report_says_which_rank_it_is_of(tmp_path):
+    (tmp_path / "ranked.py").write_text(RANKED)
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "ranked.py"]
+    environ = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=280, check=False)
+    assert "caught" in done.stdout, done.stderr[-2000:]
+    assert "2 ranks" in done.stdout
+    # The other rank has no failure to report.
+    assert sorted(one.name for one in tmp_path.glob("*.json")) == ["rank1.json"]
+    report = json.loads((tmp_path / "rank1.json").read_text())
+    known = report["host"]["environment"]
+    assert {name: known[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE")} == {
+        "RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2",
+    }  # fmt: skip
+    assert report["diagnoses"][0]["cause"] == "cuda-illegal-access"

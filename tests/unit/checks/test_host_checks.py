@@ -385,6 +385,24 @@ def test_inputs_on_another_index():
     assert ask("device_index", case(CUDA, inputs=inputs, options={"device": "cuda:1"}, **both)) == []
 
 
+@pytest.mark.parametrize(
+    ("environment", "gpus", "expected"),
+    [
+        ({"LOCAL_RANK": "1"}, (H200, A100), [("rank", WARN)]),
+        ({"SLURM_LOCALID": "3"}, (H200, A100), [("rank", WARN)]),
+        ({"LOCAL_RANK": "0", "RANK": "4"}, (H200, A100), []),
+        ({"LOCAL_RANK": "1", "CUDA_VISIBLE_DEVICES": "1"}, (H200,), []),
+        ({"LOCAL_RANK": "1", "CUDA_VISIBLE_DEVICES": "0,1"}, (H200, A100), [("rank", WARN)]),
+        ({"LOCAL_RANK": "one"}, (H200, A100), []),
+    ],
+)
+def test_ranks_of_one_host_that_load_on_the_same_gpu(environment, gpus, expected):
+    host = {**ON_GPU, "gpus": gpus, "environment": environment}
+    assert ask("device_index", case(CUDA, **host)) == expected
+    assert ask("device_index", case(CUDA, options={"device": "cuda:1"}, **{**host, "gpus": (H200, A100)})) == []
+    assert ask("device_index", case(artifact(), **host)) == []
+
+
 def _spec(*types):
     inner = ", ".join(f'{{"type": "{name}", "context": "[\\"type\\"]", "children_spec": []}}' for name in types)
     return f'[1, {{"type": "builtins.tuple", "context": "null", "children_spec": [{inner}]}}]'
