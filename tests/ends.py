@@ -17,8 +17,10 @@ from collections.abc import Iterator
 
 import pytest
 
-# On top of the limit of a test; and for Python to end after the last one.
+# On top of the limit of a test.
 SPARE_S = 60.0
+# For Python to end after the last one: on a busy machine pytest takes more than a minute to remove its folders.
+ENDING_S = 300.0
 # For the models to be compiled; the fixture has the name ``packages``.
 COMPILE_S = 1800.0
 
@@ -26,8 +28,9 @@ COMPILE_S = 1800.0
 class Ends:
     """A plugin: the second limit, of each step of a test by itself."""
 
-    def __init__(self, *, spare: float = SPARE_S, compiling: float = COMPILE_S) -> None:
+    def __init__(self, *, spare: float = SPARE_S, ending: float = ENDING_S, compiling: float = COMPILE_S) -> None:
         self._spare = spare
+        self._ending = ending
         self._compiling = compiling
         # While a test is running, its output is captured.
         self._stderr = os.dup(2)
@@ -51,7 +54,7 @@ class Ends:
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        self._later(self._spare)
+        self._later(self._ending)
 
     def _limited(self, item: pytest.Item, more: float = 0.0) -> Iterator[None]:
         if limit := limit_of(item):

@@ -14,7 +14,7 @@ CONFTEST = """
 from tests.ends import Ends
 
 def pytest_configure(config):
-    config.pluginmanager.register(Ends(spare=1.0, compiling=3.0))
+    config.pluginmanager.register(Ends(spare=1.0, ending=1.0, compiling=3.0))
 """
 HANGS = """
 import threading
