@@ -319,11 +319,16 @@ def notice_wait(text: str) -> Iterator[None]:
     """Say on stderr, once, what is done, where the block takes longer than that: it goes on as long as it takes."""
     timer = Timer(PATIENCE_S, lambda: write_stderr(f"aotidoctor: {neutral(text)}; Ctrl+C stops\n"))
     timer.daemon = True
-    timer.start()
+    # WebAssembly has no threads.
+    with contextlib.suppress(RuntimeError):
+        timer.start()
     try:
         yield
     finally:
         timer.cancel()
+        if timer.ident is not None:
+            # A process with one thread ends at once.
+            timer.join(1)
 
 
 # Extras of `--report`.

@@ -163,13 +163,14 @@ class _Survey:
             self.ran_badly.add(number)
         named = [item for item in one.findings if diagnoses and item.id in diagnoses[0].evidence]
         lead = next(iter((*named, *errors)), None)
+        text = (lead.observed or lead.message) if lead is not None and verdict != "healthy" else ""
         hashed = self.base.options.values == HASH
         self.rows[number] = SampleRow(
             name=self.samples[number].name,
             verdict=verdict,
             cause=diagnoses[0].cause if diagnoses else "",
             subject=diagnoses[0].subject if diagnoses else None,
-            observed=shorten(" ".join(lead.message.split()), 200) if lead is not None and verdict != "healthy" else "",
+            observed=shorten(" ".join(text.split()), 200),
             seconds=outcome.seconds if outcome is not None else 0.0,
             run=outcome.id if outcome is not None else "",
             outputs=tuple(item.sha256 for item in returned) if hashed else (),
