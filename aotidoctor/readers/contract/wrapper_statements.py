@@ -118,7 +118,7 @@ _READ: Mapping[str, Callable[[str], object]] = {
     **dict.fromkeys(("checked", "kernels"), bool),
 }
 _COMMENT = re.compile(r"// (?:Topologically Sorted |Unsorted )?Source Nodes: \[(.*?)\], Original ATen: \[(.*?)\]")
-_METAL = ("AOTIMetalKernelFunctionHandle handle) {", "_func->runCommandBlock([&] {")
+_METAL = ("AOTIMetalKernelFunctionHandle handle) {", "->runCommandBlock([&] {")
 # Only calls and arrays are longer.
 _LONGEST = 20_000
 
@@ -137,12 +137,16 @@ def read_statements(section: WrapperSection) -> Iterator[Statement]:
 # The launch of a Metal kernel.
 _BEGIN = re.compile(
     r"auto (?P<name>mps_lib_\w+?)_lambda(?:_\d+)? = \[&\]\(AOTIMetalKernelFunctionHandle handle\) \{"
-    r"|(?P<old>mps_lib_\w+?)_func->runCommandBlock\(\[&\] \{"
+    r"|(?:get_)?(?P<old>mps_lib_\d{1,6})(?:_func|\(\))->runCommandBlock\(\[&\] \{"
 )
-_ARGUMENT = re.compile(r"aoti_torch_mps_set_arg(?:_tensor|_int)?\(\w+, (\d{1,4}), ([^;]*)\);")
+_ARGUMENT = re.compile(r"aoti_torch_mps_set_arg(?:_tensor|_int)?\(\w+(?:\(\))?, (\d{1,4}), ([^;]*)\);")
 _UNSIGNED = re.compile(r"uint64_t (\w+)\[\] = \{([^;]*)\};")
-_DISPATCH = re.compile(r"(?:aoti_torch_mps_dispatch_\w+\(handle, |mps_lib_\w+_func->dispatch\()([^;]*)\);")
-_PLAIN = re.compile(r"[{}]|aoti_torch_mps_start_encoding\(handle\);|mps_lib_\w+_func->startEncoding\(\);")
+_DISPATCH = re.compile(
+    r"(?:aoti_torch_mps_dispatch_\w+\(handle, |(?:get_)?mps_lib_\d{1,6}(?:_func|\(\))->dispatch\()([^;]*)\);"
+)
+_PLAIN = re.compile(
+    r"[{}]|aoti_torch_mps_start_encoding\(handle\);|(?:get_)?mps_lib_\d{1,6}(?:_func|\(\))->startEncoding\(\);"
+)
 _ENDS = ("};", "});")
 _CAST = re.compile(r"static_cast<uint64_t>\(([^()]*)\)")
 # No kernel of the generator has as many arguments.
