@@ -76,9 +76,7 @@ def _later_rank(case: Case) -> str | None:
     visible = environ.get("CUDA_VISIBLE_DEVICES")
     if (visible is not None and "," not in visible) or len(case.host.gpus) == 1:
         return None
-    return next(
-        (name for name in LOCAL_RANKS if environ.get(name, "0").isdecimal() and int(environ.get(name, "0"))), None
-    )
+    return next((name for name in LOCAL_RANKS if environ.get(name, "").lstrip("0").isdecimal()), None)
 
 
 def _of_plan(case: Case) -> Observations:

@@ -20,7 +20,7 @@ When it is wrong
 from __future__ import annotations
 
 from aotidoctor.checks.check import Finder, Observations
-from aotidoctor.checks.matching.leaves import MOST_KEYS, call_error, missing_reason, overlay_of
+from aotidoctor.checks.matching.leaves import call_error, difference_facts, missing_reason, overlay_of
 from aotidoctor.model.case import Case
 
 FIND = Finder("AD-IN-002", "input_tree")
@@ -41,13 +41,7 @@ def run(case: Case) -> Observations:
             difference.path,
             observed=difference.observed,
             expected=difference.expected,
-            facts={
-                "keys_observed": difference.keys[0][:MOST_KEYS],
-                "keys_expected": difference.keys[1][:MOST_KEYS],
-                "path": difference.path,
-                "harmless": difference.harmless,
-                "raises": raises,
-            },
+            facts=difference_facts(difference, raises) | {"harmless": difference.harmless},
         )
 
 

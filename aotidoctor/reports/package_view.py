@@ -37,22 +37,17 @@ def leaves(report: Report) -> tuple[tuple[str, LeafSpec | None, LeafValue | None
     """Path, what is expected and what was passed for it, in the order of the contract, then what was not expected."""
     contract, inputs = report.case.contract, report.case.inputs
     given = dict(inputs.leaves()) if inputs is not None else {}
-    if contract is not None and _subjects(report, "nested-alike"):
+    if contract is not None and differing_places(report, "nested-alike"):
         # Each tensor has the place that its number gives it.
         given = dict(zip((spec.path for spec in contract.leaves), given.values(), strict=False))
     specs = {spec.path: spec for spec in contract.leaves} if contract is not None else {}
-    objects = objects_in(report)
+    objects = differing_places(report, "object")
     paths = (path for path in dict.fromkeys((*specs, *given)) if path not in objects)
     return tuple((path, specs.get(path), given.get(path)) for path in paths)
 
 
-def objects_in(report: Report) -> frozenset[str | None]:
-    """The places of the call that hold an object in the place of a structure."""
-    return _subjects(report, "object")
-
-
-def _subjects(report: Report, kind: str) -> frozenset[str | None]:
-    """Where the tree of the call differs in this way."""
+def differing_places(report: Report, kind: str) -> frozenset[str | None]:
+    """Where the tree of the call differs in this way: ``object`` where a structure was expected, ``nested-alike``."""
     return frozenset(item.subject for item in report.findings if (item.code, item.kind) == ("AD-IN-002", kind))
 
 

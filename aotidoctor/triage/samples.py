@@ -99,10 +99,11 @@ class _Survey:
                 self.notes.append(f"{len(self.samples) - at} were not called: {MOST_PROCESSES} processes had ended")
                 return
             numbers = range(at, min(at + room, len(self.samples)))
-            sources = {number: inputs_source(case_of(self.base, self.samples[number])) for number in numbers}
+            cases = {number: case_of(self.base, self.samples[number]) for number in numbers}
+            sources = {number: inputs_source(case) for number, case in cases.items()}
             sent = {number: source for number, source in sources.items() if source is not None}
             for number in sources.keys() - sent.keys():
-                self._judge(number, None)
+                self._judge(number, cases[number], None)
             if not sent:
                 at = numbers.stop
                 continue
@@ -120,8 +121,15 @@ class _Survey:
                 room = 1
                 continue
             for number, part in zip(sent, parts, strict=False):
-                self._judge(number, _outcome_of(part, outcome, alone=raised == 1))
-            at = self._next(list(sent), len(parts), outcome) if len(parts) < len(sent) else numbers.stop
+                self._judge(number, cases[number], _outcome_of(part, outcome, alone=raised == 1))
+            at = numbers.stop
+            if len(parts) < len(sent):
+                at = list(sent)[len(parts)]
+                if not parts:
+                    # What ended the process is judged only where it was the first of it.
+                    stage = outcome.stage if outcome.stage != "unload" else "run1"
+                    self._judge(at, cases[at], replace(outcome, result={}, stage=stage))
+                    at += 1
 
     def _run(self, sources: tuple[InputsSource, ...]) -> Outcome | None:
         changes = {**reference.comparison(self.base), "measure": False, "inputs": None, "calls": 1, "samples": sources}
@@ -134,18 +142,9 @@ class _Survey:
             self.session.ended(name, outcome.seconds, f"{sum(1 for _ in _parts(outcome))} came to an end")
         return outcome
 
-    def _next(self, sent: Sequence[int], done: int, outcome: Outcome) -> int:
-        """The number to go on with. What ended the process is judged only where it was the first of it."""
-        number = sent[done]
-        if done:
-            return number
-        stage = outcome.stage if outcome.stage != "unload" else "run1"
-        self._judge(number, replace(outcome, result={}, stage=stage))
-        return number + 1
-
-    def _judge(self, number: int, outcome: Outcome | None) -> None:
+    def _judge(self, number: int, case: Case, outcome: Outcome | None) -> None:
         """Judge one sample by the checks and by its call; None where its inputs cannot be read."""
-        one = Session(case=case_of(self.base, self.samples[number]), runner=None)
+        one = Session(case=case, runner=None)
         run_checks(one)
         static = len(one.findings)
         compared = read_comparison(outcome) if outcome is not None else ()

@@ -8,6 +8,7 @@ from aotidoctor.checks.check import Check, Finder, Findings
 from aotidoctor.localize.call_overlay import (
     MOST_LISTED,
     Overlay,
+    TreeDifference,
     dtype_fits,
     overlay_call,
     rank_fits,
@@ -142,6 +143,12 @@ def contract_source(case: Case, spec: LeafSpec) -> FileSource | None:
     if contract is None or contract.member is None:
         return None
     return FileSource(file=contract.member, line=spec.check_line or spec.source_line)
+
+
+def difference_facts(difference: TreeDifference, raises: str) -> dict[str, FactValue]:
+    """The facts of a difference in the tree of the call: its place, some keys of both sides, PyTorch's answer."""
+    given, expected = (keys[:MOST_KEYS] for keys in difference.keys)
+    return {"keys_observed": given, "keys_expected": expected, "path": difference.path, "raises": raises}
 
 
 def call_error(case: Case) -> str:

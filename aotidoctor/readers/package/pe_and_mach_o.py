@@ -130,16 +130,22 @@ _MACHO_64 = b"\xcf\xfa\xed\xfe"
 def read_mach_o(blob: Blob, base: SharedObject) -> SharedObject:
     """A thin library of macOS, or the first slice of a universal one, whose machines are all listed."""
     try:
-        if blob.read_at(0, 4) == b"\xca\xfe\xba\xbe":
-            (count,) = struct.unpack(">I", blob.read_at(4, 4))
-            slices = [struct.unpack(">5I", blob.read_at(8 + 20 * at, 20)) for at in range(min(count, 19))]
-            machines = tuple(_MACHO_CPUS.get(cpu, hex(cpu)) for cpu, *_ in slices)
-            base = replace(base, machine=machines[0] if machines else None, machines=machines)
-            return replace(_read_thin(blob.part(*slices[0][2:4]), base), machines=machines)
-        return _read_thin(blob, base)
+        if (slices := _slices(blob)) is None:
+            return _read_thin(blob, base)
+        machines = tuple(_MACHO_CPUS.get(cpu, hex(cpu)) for cpu, _, _ in slices)
+        base = replace(base, machine=machines[0] if machines else None, machines=machines)
+        return replace(_read_thin(blob.part(*slices[0][1:]), base), machines=machines)
     except (IndexError, struct.error):
         where = "its first slice is" if base.machines else "its header is"
         return replace(base, problem=f"Mach-O: {where} cut")
+
+
+def _slices(blob: Blob) -> list[tuple[int, int, int]] | None:
+    """Machine, place and size of each library of a universal one; None for a thin one. Raises struct.error."""
+    if blob.read_at(0, 4) != b"\xca\xfe\xba\xbe":
+        return None
+    (count,) = struct.unpack(">I", blob.read_at(4, 4))
+    return [struct.unpack(">I4x2I4x", blob.read_at(8 + 20 * at, 20)) for at in range(min(count, 19))]
 
 
 @record(frozen=False)
@@ -249,8 +255,8 @@ def text_spans(blob: Blob) -> list[FileSpan]:
         return [one for one in _pe_header(blob).sections if one.name.startswith(".rdata")]
     shift = 0
     try:
-        if blob.read_at(0, 4) == b"\xca\xfe\xba\xbe":
-            shift, size = struct.unpack(">2I", blob.read_at(16, 8))
+        if slices := _slices(blob):
+            _, shift, size = slices[0]
             blob = blob.part(shift, size)
         names = ("__cstring", "__const")
         found = _commands(blob).sections if blob.read_at(0, 4) == _MACHO_64 else []

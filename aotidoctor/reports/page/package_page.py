@@ -75,7 +75,7 @@ def leaf_lines(report: Report) -> list[TableLine]:
     Strides are shown where they may matter: in a marked row, and where those passed are not the ordinary ones.
     """
     about = package_view.by_leaf(item for item in report.findings if item.code.startswith("AD-IN-"))
-    objects = package_view.objects_in(report)
+    objects = package_view.differing_places(report, "object")
     lines = []
     for path, spec, value in package_view.leaves(report):
         found = (item.severity for item in about.get(path, ()))
@@ -138,7 +138,7 @@ def _property_tables(report: Report) -> tuple[Block, ...]:
     named, at = package_view.by_leaf(complaints), defaultdict[str | None, list[Evidence]](list)
     for item in complaints:
         at[item.subject].append(item)
-    objects = package_view.objects_in(report)
+    objects = package_view.differing_places(report, "object")
     lines = []
     for leaf in package_view.leaves(report):
         around = [item for outer in package_view.outer_paths(leaf[0]) for item in at.get(outer, ())]
