@@ -3,8 +3,8 @@
 What it does
     Compares the index of --device with the devices of this host, and with the index of the inputs. A package for the
     CPU takes no index at all. The plan of an ExecuTorch method has the index: it is compared with the devices of the
-    host, and with the one that its backend was given at the export. Of several ranks
-    on one host, each needs a GPU of its own.
+    host, and with the one that its backend was given at the export. Of several ranks on one host, each needs a GPU of
+    its own.
 
 Why it matters
     The CPU loader reports "Incorrect device passed to aoti_runner_cpu". A kernel on one GPU that receives a pointer
@@ -24,7 +24,7 @@ from aotidoctor.checks.check import Finder, Observations
 from aotidoctor.checks.matching.package_facts import NO_MODEL, device_of, device_source
 from aotidoctor.model.case import Case
 from aotidoctor.model.evidence import FileSource
-from aotidoctor.model.torch_names import LOCAL_RANKS
+from aotidoctor.model.torch_names import LOCAL_RANKS, VISIBLE_DEVICES
 
 FIND = Finder("AD-LOAD-004", "device_index")
 
@@ -73,8 +73,8 @@ def run(case: Case) -> Observations:
 def _later_rank(case: Case) -> str | None:
     """The variable that makes this process not the first of its host, where it sees the GPUs of the others too."""
     environ = case.host.environment
-    visible = environ.get("CUDA_VISIBLE_DEVICES")
-    if (visible is not None and "," not in visible) or len(case.host.gpus) == 1:
+    visible = [environ[name] for name in VISIBLE_DEVICES if name in environ]
+    if len(case.host.gpus) < 2 or any("," not in text for text in visible):
         return None
     return next((name for name in LOCAL_RANKS if environ.get(name, "").lstrip("0").isdecimal()), None)
 

@@ -26,7 +26,8 @@ def run(case: Case) -> Observations:
     """One finding per tensor that is not strided, or whose requires_grad a guard refuses."""
     found = case.artifact.precompiled.function if case.artifact.precompiled is not None else None
     grads = found.requires_grad if found is not None else {}
-    for pair in tensor_pairs(case):
+    pairs = list(tensor_pairs(case))
+    for pair in pairs:
         if (
             (name := pair.spec.generated_name or "") in grads
             and pair.spec.used is not False
@@ -45,7 +46,7 @@ def run(case: Case) -> Observations:
                     remedy=f"Pass {pair.path}.{'requires_grad_()' if grads[name] else 'detach()'}.",
                 ),
             )
-    for pair in tensor_pairs(case):
+    for pair in pairs:
         if pair.tensor.layout != "strided":
             yield FIND.error(
                 "nested" if pair.tensor.layout in ("nested", "jagged") else "sparse",

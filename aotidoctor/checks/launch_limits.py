@@ -44,8 +44,9 @@ AXES = "xyz"
 
 def run(case: Case) -> Findings:
     """At most one finding per kernel."""
-    if case.contract is None or not any(call.grid for call in case.contract.kernels):
-        if device_of(case) == "cuda":
+    device = device_of(case)
+    if case.contract is None or device == "cpu" or not any(_is_launch(call) for call in case.contract.kernels):
+        if device == "cuda":
             return FIND.unchecked("the package contains no readable launches")
         return []
     found = list(readings(tensor_pairs(case, "stride"))) if overlay_of(case) is not None else []
@@ -128,20 +129,23 @@ CHECK = FIND.check(
 )
 
 
+def _is_launch(call: KernelCall) -> bool:
+    """Whether it is launched with blocks; the grid of a Metal kernel is its threads."""
+    return call.kind == "triton" and bool(call.grid)
+
+
 def grids_of(contract: ModelContract) -> Iterator[tuple[KernelCall, tuple[Expr, ...]]]:
     """Each launch with its grid in terms of the sizes of the inputs.
 
     Sizes are never negative, so that the division of C++ rounds like the one of Python.
     """
     bodies = {body.name: body for body in contract.bodies}
-    for call in contract.kernels:
+    for call in filter(_is_launch, contract.kernels):
         body, names = bodies.get(call.name), {}
         if body is not None and len(call.arguments) >= len(body.parameters):
             pairs = zip(body.parameters, call.arguments, strict=False)
             names = {one.name: parse_expr(text) for one, text in pairs if not one.pointer}
-        grid = tuple(substitute(parse_expr(part.replace("/", "//")), names) for part in call.grid)
-        if grid:
-            yield (call, grid)
+        yield (call, tuple(substitute(parse_expr(part.replace("/", "//")), names) for part in call.grid))
 
 
 def sizes_of(grid: Sequence[Expr], symbols: Mapping[str, int]) -> tuple[int | None, ...]:

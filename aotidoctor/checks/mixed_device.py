@@ -91,8 +91,8 @@ def device_of_call(call: KernelCall) -> str | None:
     """The device type that the call runs on; None if its name does not say."""
     if call.kind == "cpp":
         return "cpu"
-    if call.kind == "triton":
-        return "cuda"
+    if call.kind in ("triton", "metal"):
+        return "cuda" if call.kind == "triton" else "mps"
     found = _SHIM.match(call.name)
     return found[1] if found is not None and call.kind == "extern" else None
 

@@ -142,6 +142,8 @@ VARIABLES: Mapping[str, str] = {prefix: name for name, prefixes in _SETTINGS.ite
 
 LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK")
 """The variables that number the processes of one host."""
+VISIBLE_DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+"""The variables that list the GPUs which a process sees."""
 
 # Debug settings of AOTInductor and CUDA, and when each acts.
 CHECK_INPUTS, CPP_STACKS = "AOTI_RUNTIME_CHECK_INPUTS", "TORCH_SHOW_CPP_STACKTRACES"

@@ -63,7 +63,7 @@ class PackageProgram:
             body = self.bodies.get(kernel)
             text = text_of(self.case.model, body) if body is not None else None
             self._flows[kernel] = None
-            if body is not None and text is not None:
+            if body is not None and text is not None and body.kind in ("cpp", "triton"):
                 pointers = frozenset(one.name for one in body.parameters if one.pointer)
                 follow = kernel_flow.follow_cpp if body.kind == "cpp" else kernel_flow.follow_triton
                 self._flows[kernel] = follow(text, body.line, pointers)

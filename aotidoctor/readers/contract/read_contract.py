@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from aotidoctor.model.artifact import Artifact, ModelEntry
-from aotidoctor.model.contract import HostNeeds, KernelCall, LeafSpec, ModelContract, Reading, Symbol
+from aotidoctor.model.contract import GENERATED, HostNeeds, KernelCall, LeafSpec, ModelContract, Reading, Symbol
 from aotidoctor.model.inputs import SpecError, count_leaves, parse_call, walk_call
 from aotidoctor.readers.contract.input_leaves import (
     LeafSources,
@@ -299,15 +299,15 @@ def _add_implied_facts(
 
 
 def _mutated_inputs(body: Body, launches: Mapping[str, TritonLaunch]) -> frozenset[str]:
-    """Inputs that a generated C++ or Triton kernel may write to."""
+    """Inputs that a generated kernel may write to."""
     written: set[str] = set()
     for call in body.calls:
         kind = kind_of(call)
-        if kind == "triton" and triton_name(call) not in launches:
+        if kind in ("triton", "metal") and triton_name(call) not in launches:
             # Before 2.7 a launch does not show what is only read; a tensor that is updated is passed twice.
             names = arguments_of(call)
             written |= {name for name in names if names.count(name) > 1}
-        elif kind in ("cpp", "triton", "metal"):
+        elif kind in GENERATED:
             written |= written_and_read(call, launches)[0]
     return frozenset(written & body.unpacked.keys())
 

@@ -28,6 +28,7 @@ from itertools import takewhile
 
 from aotidoctor.kernels.expressions import loop_header, parse_expr
 from aotidoctor.model.contract import (
+    GENERATED,
     ConstantSpec,
     Dim,
     KernelBody,
@@ -294,7 +295,7 @@ def with_kernel_reads(
     }
     bodies = {one.name: one for one in contract.bodies if one.kind == "cpp"}
     for call in contract.kernels:
-        if call.kind not in ("cpp", "triton") or wanted.keys().isdisjoint(call.arguments):
+        if call.kind not in GENERATED or wanted.keys().isdisjoint(call.arguments):
             continue
         source = bodies.get(call.name)
         if source is None or len(call.arguments) != len(source.parameters):

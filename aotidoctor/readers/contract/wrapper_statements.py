@@ -148,7 +148,7 @@ _PLAIN = re.compile(
     r"[{}]|aoti_torch_mps_start_encoding\(handle\);|(?:get_)?mps_lib_\d{1,6}(?:_func|\(\))->startEncoding\(\);"
 )
 _ENDS = ("};", "});")
-_CAST = re.compile(r"static_cast<uint64_t>\(([^()]*)\)")
+_CAST = "static_cast<uint64_t>("
 # No kernel of the generator has as many arguments.
 _MOST = 400
 
@@ -170,9 +170,11 @@ def _metal_launch(line: int, text: str, statements: Iterator[tuple[int, str]]) -
         elif (dispatch := _DISPATCH.fullmatch(inner)) is not None:
             first = (split_list(dispatch[1]) or ("",))[0]
             sizes = arrays.get(first) or split_list(first.strip("{}"))
-            threads = tuple(_CAST.sub(r"\1", one) for one in sizes)
+            threads = tuple(one[len(_CAST) : -1] if one.startswith(_CAST) else one for one in sizes)
         else:
             known = known and _PLAIN.fullmatch(inner) is not None
+    else:
+        known = False
     if begin is None or not known or not threads or sorted(arguments) != list(range(len(arguments))):
         return Statement(kind="unknown", line=line, text=text)
     name, given = begin["name"] or begin["old"], ", ".join(arguments[at] for at in sorted(arguments))

@@ -22,7 +22,7 @@ from pathlib import Path
 from aotidoctor.files import O_BINARY, O_NONBLOCK
 from aotidoctor.model.artifact import ProgramArchive
 from aotidoctor.model.errors import CannotExamineError, InputsError
-from aotidoctor.model.inputs import Container, InputSet, Leaf, LeafValue, PlainValue, TensorDesc, Tree, with_leaves
+from aotidoctor.model.inputs import Container, InputSet, Leaf, LeafValue, PlainValue, TensorDesc, with_leaves
 from aotidoctor.readers.inputs.saved_calls import Arranged, Expected, arrange, fits_call, graft, plan_to_json
 from aotidoctor.readers.inputs.torch_files import (
     FileContent,
@@ -57,26 +57,20 @@ def _read(path: str, data: memoryview, *, trust_pickle: bool = False, expected: 
         if isinstance(root, Leaf) and isinstance(root.value, PlainValue) and root.value.type != "ndarray":
             raise wrong_format_error(path, f"a single {root.value.type} ({root.value.text})")
         arranged = arrange(root, flat=content.flat, expected=expected)
-        return _input_set(path, data, content, root, arranged, trusted=trust_pickle)
+        return InputSet(
+            path=path,
+            format=content.format,
+            form=arranged.form,
+            args=graft(arranged.args, root),
+            kwargs=graft(arranged.kwargs, root),
+            sha256=hashlib.sha256(data).hexdigest() if len(data) <= SHA_LIMIT else None,
+            trusted=trust_pickle,
+            globals=content.foreign,
+            notes=(*content.notes, *arranged.notes),
+            plan=plan_to_json(arranged),
+        )
     except (RecursionError, MemoryError) as error:
         raise corrupt_error(path, path, f"a file too complex to read ({type(error).__name__})") from error
-
-
-def _input_set(
-    path: str, data: memoryview, content: FileContent, root: Tree[LeafValue], arranged: Arranged, *, trusted: bool
-) -> InputSet:
-    return InputSet(
-        path=path,
-        format=content.format,
-        form=arranged.form,
-        args=graft(arranged.args, root),
-        kwargs=graft(arranged.kwargs, root),
-        sha256=hashlib.sha256(data).hexdigest() if len(data) <= SHA_LIMIT else None,
-        trusted=trusted,
-        globals=content.foreign,
-        notes=(*content.notes, *arranged.notes),
-        plan=plan_to_json(arranged),
-    )
 
 
 # Many calls.
@@ -124,9 +118,7 @@ def listed_calls(given: InputSet, expected: Expected | None) -> tuple[InputSet, 
     items = given.args.children
     if given.path is None or given.form != "args" or len(items) < 2 or any(isinstance(one, Leaf) for one in items):
         return ()
-    data = _open(given.path)
-    content = _content(given.path, data, trusted=given.trusted)
-    root = content.tree
+    root = _content(given.path, _open(given.path), trusted=given.trusted).tree
     if expected is None or isinstance(root, Leaf) or fits_call(arrange(root, expected=expected), root, expected):
         return ()
     readings = [arrange(item, expected=expected) for item in root.children[:MOST_SAMPLES]]
@@ -134,8 +126,7 @@ def listed_calls(given: InputSet, expected: Expected | None) -> tuple[InputSet, 
         return ()
     if (count := len(root.children)) > MOST_SAMPLES:
         raise CannotExamineError(f"{given.path}: a list of {count:,} calls, expected at most {MOST_SAMPLES:,}")
-    found = _input_set(given.path, data, content, root, arrange(root), trusted=given.trusted)
-    return tuple(_items(found, root, readings))
+    return tuple(_items(given, root, readings))
 
 
 def _items(whole: InputSet, root: Container[LeafValue], readings: list[Arranged]) -> Iterator[InputSet]:

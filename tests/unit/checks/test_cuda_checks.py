@@ -102,6 +102,18 @@ def test_more_threads_than_a_block_has():
     assert (found.kind, found.subject, found.observed) == ("block", RELU, "2048 threads in a block")
 
 
+def test_limits_are_those_of_cuda():
+    """The grid of a Metal kernel is its threads, and a kernel of Triton for the CPU has no limit."""
+    case = mlp(300, wrapper=with_grid("xnumel * 10", axis=1))
+    assert len(launch_limits.CHECK.run(case)) == 1
+    metal = tuple(replace(call, kind="metal") if call.grid else call for call in case.contract.kernels)
+    mps = (Metadata(member="a.wrapper_metadata.json", values={"AOTI_DEVICE_KEY": "mps"}),)
+    other = replace(case, model=replace(case.model, metadata=mps), contract=replace(case.contract, kernels=metal))
+    assert launch_limits.CHECK.run(other) == []
+    cpu = (Metadata(member="a.wrapper_metadata.json", values={"AOTI_DEVICE_KEY": "cpu"}),)
+    assert launch_limits.CHECK.run(replace(case, model=replace(case.model, metadata=cpu))) == []
+
+
 def test_without_sources_it_is_not_checked():
     case = mlp(8)
     assert isinstance(mixed_device.CHECK.run(replace(case, contract=None)), NotChecked)

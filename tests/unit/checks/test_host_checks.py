@@ -394,6 +394,9 @@ def test_inputs_on_another_index():
         ({"LOCAL_RANK": "1", "CUDA_VISIBLE_DEVICES": "1"}, (H200,), []),
         ({"LOCAL_RANK": "1", "CUDA_VISIBLE_DEVICES": "0,1"}, (H200, A100), [("rank", WARN)]),
         ({"LOCAL_RANK": "one"}, (H200, A100), []),
+        # A host without a GPU that is known, and a rank of AMD's with one of its own.
+        ({"SLURM_LOCALID": "3"}, (), []),
+        ({"LOCAL_RANK": "1", "ROCR_VISIBLE_DEVICES": "1"}, (H200, A100), []),
     ],
 )
 def test_ranks_of_one_host_that_load_on_the_same_gpu(environment, gpus, expected):

@@ -67,6 +67,10 @@ def test_a_block_of_2_8_and_after(text):
         ("aoti_torch_mps_set_arg_tensor(handle, 1, buf0);", "aoti_torch_mps_set_arg_new(handle, 1, buf0);"),
         ("aoti_torch_mps_set_arg_tensor(handle, 1, buf0);\n", "\n"),
         ("            aoti_torch_mps_dispatch_single(handle, static_cast<uint64_t>(48L));\n", ""),
+        (
+            "            aoti_torch_mps_dispatch_single(handle, static_cast<uint64_t>(48L));\n        };\n",
+            "            aoti_torch_mps_dispatch_single(handle, static_cast<uint64_t>(48L));\n",
+        ),
     ],
 )
 def test_what_is_not_understood_in_a_block_is_counted(old, new):
@@ -76,6 +80,17 @@ def test_what_is_not_understood_in_a_block_is_counted(old, new):
     from aotidoctor.readers.contract.read_contract import read_contract
 
     assert read_contract(artifact_of(entry), entry).unknown_lines >= 1
+
+
+def test_a_size_keeps_its_brackets():
+    text = OLD.replace("static_cast<uint64_t>(16L)", "static_cast<uint64_t>(div_floor_integer(s77, 2L))")
+    call = next(one for one in statements(text) if one.kind == "call")
+    assert call.values == ("s77", "div_floor_integer(s77, 2L)")
+
+
+def test_a_block_that_ends_with_the_text_is_not_understood():
+    text = OLD.partition("    });")[0]
+    assert [one.kind for one in statements(text) if one.kind != "plain"] == ["unknown"]
 
 
 def test_a_block_without_an_end_takes_no_more_than_its_share():
